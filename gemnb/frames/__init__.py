@@ -1,0 +1,1 @@
+"""Tables: the only code that knows pandas."""

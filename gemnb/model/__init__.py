@@ -1,0 +1,1 @@
+"""Values: what a session is made of. No I/O, no third party."""

@@ -1,0 +1,1 @@
+"""Jupyter: the only code that knows IPython, traitlets and widgets."""

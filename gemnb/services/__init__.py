@@ -1,0 +1,1 @@
+"""Rules: pure where they decide, thin where they act."""

@@ -1,0 +1,1 @@
+"""Disk: the only code that touches the store's files."""
