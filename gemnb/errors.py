@@ -29,6 +29,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 
+class GemnbWarning(UserWarning):
+    """Something a person should know, which stops nothing."""
+
+
 class GemnbError(Exception):
     """Base of every error that gemnb raises on purpose; its message says what to do next."""
 
