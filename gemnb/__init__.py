@@ -1,0 +1,1 @@
+"""Gemini sessions in the notebook."""
