@@ -52,15 +52,49 @@ class Turn:
         return [p["functionResponse"] for p in self.parts if isinstance(p.get("functionResponse"), dict)]
 
 
+SKIPPED_SIGNATURE = "skip_thought_signature_validator"
+"""What the API takes in the place of a call's lost signature."""
+
+
 def wire_contents(turns: Iterable[Turn]) -> list[JsonObject]:
-    """The Contents of `turns`; user turns that follow one another go as one, as the client sends them."""
+    """The Contents of `turns` as they go on the wire (FORMAT.md 4).
+
+    Turns of one role that follow one another go as one, thoughts stay home, and call ids lose the name that
+    the client puts before them in its files.
+    """
     contents: list[JsonObject] = []
     for turn in turns:
-        if contents and turn.role == "user" == contents[-1]["role"]:
-            contents[-1]["parts"] += turn.parts
-        else:
-            contents.append(turn.content)
+        parts = _wire_parts(turn)
+        if contents and parts and contents[-1]["role"] == turn.role:
+            contents[-1]["parts"] += parts
+        elif parts:
+            contents.append({"role": turn.role, "parts": parts})
     return contents
+
+
+def _wire_parts(turn: Turn) -> list[Part]:
+    parts: list[Part] = []
+    after_thought = False
+    for part in turn.parts:
+        if part.get("thought"):
+            after_thought = True
+            continue
+        if isinstance(part.get("functionCall"), dict):
+            part = part | {"functionCall": _wire_id(part["functionCall"])}
+            if after_thought and not part.get("thoughtSignature"):
+                part["thoughtSignature"] = SKIPPED_SIGNATURE
+            after_thought = False
+        elif isinstance(part.get("functionResponse"), dict):
+            part = part | {"functionResponse": _wire_id(part["functionResponse"])}
+        parts.append(part)
+    return parts
+
+
+def _wire_id(named: JsonObject) -> JsonObject:
+    """A call or a response with the id that the API gave it: the client's files hold `<name>__<id>`."""
+    prefix = f"{named.get('name')}__"
+    id = named.get("id")
+    return named | {"id": id.removeprefix(prefix)} if isinstance(id, str) and len(id) > len(prefix) else named
 
 
 @dataclass(frozen=True, slots=True)

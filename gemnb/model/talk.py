@@ -1,0 +1,137 @@
+"""What counts in a talk: injected context, prompts, what can be resumed, titles. One place for these rules (FORMAT.md 3 and 8)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from gemnb.model.records import MessageContent, parts_of, text_of
+
+CONTEXT_TAGS = ("session_context", "hook_context")
+EMPTY_TITLE = "Empty conversation"
+
+_LEADING_CONTEXT = re.compile(r"\s*<(session_context|hook_context)>.*?(?:</\1>|\Z)", re.DOTALL)
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Spoken(Protocol):
+    """What these rules need of a message: a `Message`, or a record that was read with fewer fields."""
+
+    @property
+    def type(self) -> str | None: ...
+    @property
+    def content(self) -> MessageContent: ...
+    @property
+    def display_content(self) -> MessageContent: ...
+    @property
+    def thoughts(self) -> Sequence[object] | None: ...
+    @property
+    def tool_calls(self) -> Sequence[object] | None: ...
+
+
+S = TypeVar("S", bound=Spoken)
+
+
+def without_context(text: str) -> str:
+    """`text` without the injected context at its start, trimmed.
+
+    >>> without_context("<hook_context>x</hook_context> Why?")
+    'Why?'
+    """
+    while match := _LEADING_CONTEXT.match(text):
+        text = text[match.end() :]
+    return text.strip()
+
+
+def is_context_text(text: str) -> bool:
+    """Whether `text` is injected context and nothing more."""
+    return bool(_LEADING_CONTEXT.match(text)) and not without_context(text)
+
+
+def is_injected(message: Spoken) -> bool:
+    """Whether `message` is a user message that holds injected context and nothing of a person's."""
+    return message.type == "user" and is_context_text(text_of(message.content)) and not _has_other_part(message.content)
+
+
+def is_command(message: Spoken) -> bool:
+    """Whether `message` is a user message that begins as a command of the client does."""
+    return message.type == "user" and without_context(text_of(message.content)).startswith(("/", "?"))
+
+
+def is_resumable(message: Spoken) -> bool:
+    """Whether `message` by itself makes a session worth resuming (FORMAT.md 3 and 8)."""
+    if message.type == "user":
+        if _has_other_part(message.content):
+            return True
+        text = without_context(text_of(message.content))
+        return bool(text) and not text.startswith(("/", "?"))
+    if message.type == "gemini":
+        return bool(text_of(message.content).strip() or message.tool_calls or message.thoughts) or _has_other_part(
+            message.content
+        )
+    return False
+
+
+def standing(messages: Iterable[S]) -> Iterator[tuple[S, bool]]:
+    """Each message with whether it is part of the talk with the model.
+
+    A prompt that begins like a command stays where the next user or gemini message answers it.
+    """
+    held: list[S] = []
+    for message in messages:
+        if held and message.type in ("user", "gemini"):
+            yield held[0], message.type == "gemini"
+            yield from ((other, False) for other in held[1:])
+            held = []
+        if held:
+            held.append(message)
+        elif is_command(message) and not is_resumable(message):
+            held = [message]
+        else:
+            yield message, is_resumable(message)
+    yield from ((message, False) for message in held)
+
+
+def prompt_text(message: Spoken) -> str:
+    """What the person said in a user message, injected context left out; empty where it is none of a person's."""
+    return without_context(text_of(message.content)) if message.type == "user" else ""
+
+
+def prompts(messages: Iterable[S]) -> Iterator[S]:
+    """The messages that are a person's prompts: with text, and resumable or answered."""
+    return (message for message, stands in standing(messages) if stands and prompt_text(message))
+
+
+def typed_text(message: Spoken) -> str:
+    """What the person typed: `display_content` where present, else the prompt."""
+    typed = text_of(message.display_content).strip() if message.display_content else ""
+    return typed or prompt_text(message)
+
+
+def clean_line(text: str) -> str:
+    """`text` on one line, fit to be shown: white space folded, control, bidi and escape characters stripped.
+
+    >>> clean_line("two\\n lines\\x1b[31m")
+    'two lines[31m'
+    """
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
+    kept = (" " if char.isspace() else char for char in text if char not in _BIDI)
+    shown = (
+        "\ufffd" if unicodedata.category(char) == "Cs" else char
+        for char in kept
+        if unicodedata.category(char) != "Cc" and char != "\ufeff"
+    )
+    return " ".join("".join(shown).split())
+
+
+def _has_other_part(content: MessageContent) -> bool:
+    """Whether `content` has a part that is neither text nor a thought: a call, a response, a picture, a file."""
+    if not content or isinstance(content, str):
+        return False
+    return any(part.keys() - _TEXT_KEYS for part in parts_of(content))
+
+
+_TEXT_KEYS = {"text", "thought", "thoughtSignature"}

@@ -1,0 +1,239 @@
+"""The fold: records to a session. One for every reader, whatever it decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from gemnb.model.records import Damage, JsonObject
+from gemnb.model.session import HistoryStep, Session
+from gemnb.model.talk import is_injected, prompts, typed_text
+from gemnb.store import codec
+from gemnb.store.codec import Line
+from gemnb.store.journal import open_regular, parse_lines, parse_whole
+
+META = ("session_id", "project_hash", "start_time", "last_updated", "kind", "summary")
+
+
+@dataclass(slots=True)
+class Fold:
+    """What the records of one file come to; see `fold`."""
+
+    meta: dict[str, Any] = field(default_factory=dict)
+    """The header's fields, later updates merged in."""
+    raw_meta: JsonObject = field(default_factory=dict)
+    live: dict[str, Line] = field(default_factory=dict)
+    """The conversation: message id to its last record, in the order of first appearance."""
+    known: dict[str, Line] = field(default_factory=dict)
+    """Every message id ever seen; never undone by a rewind or a replacement."""
+    damage: list[Damage] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    headers: int = 0
+    emptied: bool = False
+    """Whether the client's second start-up in one minute took the talk out of its sight (FORMAT.md 2)."""
+    whole_file: bool = False
+    """Whether the file is one JSON object, as older versions wrote it."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A rewind or a replacement, and the talk before and after it."""
+
+    kind: str
+    before: list[Line]
+    after: list[str]
+    target: str | None = None
+
+
+def fold(
+    records: Iterable[Line | Damage], *, as_client: bool = False, steps: bool = False, into: Fold | None = None
+) -> Fold:
+    """Fold `records`: a message replaces the one with its id and keeps that one's place.
+
+    Args:
+        as_client: see what the client sees, its own accidents included: a talk that its second start-up emptied is empty.
+        steps: keep the talk before each rewind and replacement, for an undo.
+        into: go on with this fold, which is changed.
+    """
+    found = into or Fold()
+    fresh_header = False
+    for record in records:
+        if isinstance(record, Damage):
+            found.damage.append(record)
+        elif record.rewind_to is not None:
+            _rewind(found, record.rewind_to, steps=steps)
+        elif record.id is not None:
+            found.emptied = found.emptied and record.type != "gemini"
+            _put(found.live, record, found.known)
+        elif record.update is not None:
+            _merge(found, record.update)
+            if record.update.messages is not None:
+                accident = fresh_header and found.headers > 1 and _only_context(record.update.messages)
+                found.emptied = accident
+                if as_client or not accident:
+                    _replace(found, record.update.messages, steps=steps)
+                fresh_header = False
+        elif isinstance(record.session_id, str) and isinstance(record.project_hash, str):
+            found.headers += 1
+            fresh_header = True
+            _merge(found, record)
+            for message in record.messages or ():
+                if message.id is not None:
+                    _put(found.live, message, found.known)
+    return found
+
+
+def _put(live: dict[str, Line], line: Line, known: dict[str, Line]) -> None:
+    assert line.id is not None  # its callers look
+    earlier = known.get(line.id)
+    if earlier is not None:
+        codec.restore(line, earlier)
+    known[line.id] = line
+    live[line.id] = line
+
+
+def _rewind(found: Fold, target: str, *, steps: bool) -> None:
+    """Drop the message `target` and all after it; all of them where there is none of that name."""
+    before = list(found.live.values()) if steps else []
+    if target not in found.live:
+        found.live.clear()
+    while found.live:
+        if found.live.popitem()[0] == target:
+            break
+    if steps:
+        found.steps.append(Step("rewind", before, list(found.live), target))
+
+
+def _replace(found: Fold, messages: list[Line], *, steps: bool) -> None:
+    before = list(found.live.values()) if steps else []
+    found.live = {}
+    for message in messages:
+        if message.id is not None:
+            _put(found.live, message, found.known)
+    if steps:
+        found.steps.append(Step("replace", before, list(found.live)))
+
+
+def _merge(found: Fold, line: Line) -> None:
+    meta = found.meta
+    for name in META:
+        value = getattr(line, name)
+        if value is not UNSET:
+            meta[name] = value
+    if line.raw is not None:
+        found.raw_meta.update((key, value) for key, value in line.raw.items() if key != "messages")
+
+
+def _only_context(messages: list[Line]) -> bool:
+    """Whether a replacement holds injected context and nothing else; an empty one does not."""
+    return bool(messages) and all(is_injected(message) for message in messages)
+
+
+def read_fold(path: Path, *, as_client: bool = False, steps: bool = False) -> Fold:
+    """Fold the whole file at `path`, whatever its form; one line in memory at a time.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with open_regular(path) as file:
+        lines = parse_lines(file, salvage=not as_client)
+        found = fold(_records(lines), as_client=as_client, steps=steps)
+        if not found.headers and (older := _older_form(file, found)):
+            return older
+    return found
+
+
+def _records(values: Iterable[JsonObject | Damage]) -> Iterator[Line | Damage]:
+    for value in values:
+        yield value if isinstance(value, Damage) else codec.line_of(value)
+
+
+def _older_form(file: Any, found: Fold) -> Fold | None:
+    """The fold of a file that is one object over many lines, or None where it is none."""
+    if not found.damage or found.damage[0].line != 1 and found.damage[0].offset != 0:
+        return None
+    file.seek(0)
+    raw = parse_whole(file.read())
+    if raw is None or not isinstance(raw.get("sessionId"), str):
+        return None
+    line = codec.line_of(raw)
+    older = Fold(headers=1, whole_file=True)
+    _merge(older, line)
+    for message in line.messages or ():
+        if message.id is not None:
+            _put(older.live, message, older.known)
+    return older
+
+
+def read_session(path: Path) -> Session:
+    """The session in the file at `path`: one fold; nothing in it raises.
+
+    A file without a header is rebuilt from its name, its folder and its messages.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    found = read_fold(path, steps=True)
+    started, updated = times_of(found, path.stat().st_mtime)
+    raw = dict(found.raw_meta)
+    if not isinstance(raw.get("sessionId"), str):
+        raw["sessionId"] = id_from_name(path)
+    return Session(
+        header=codec.decode_header(raw),
+        messages=tuple(codec.decode_message(line.raw) for line in found.live.values() if line.raw),
+        usage={
+            id: codec.decode_message(line.raw)
+            for id, line in found.known.items()
+            if line.tokens is not None and line.raw
+        },
+        damage=tuple(found.damage),
+        path=path,
+        started_at=started,
+        last_updated=updated,
+        history=tuple(_history(found.steps)),
+        first_prompt=first_prompt(found),
+    )
+
+
+def _history(steps: Iterable[Step]) -> Iterator[HistoryStep]:
+    for step in steps:
+        messages = tuple(codec.decode_message(line.raw) for line in step.before if line.raw)
+        yield HistoryStep(step.kind, tuple(m.id for m in messages), tuple(step.after), step.target, messages)
+
+
+def first_prompt(found: Fold) -> str | None:
+    """What the person typed first of all, rewound prompts included."""
+    return next((typed_text(line) for line in prompts(found.known.values())), None)
+
+
+def id_from_name(path: Path) -> str:
+    """The id, or the 8 characters of it, that the name of a session file ends in."""
+    return path.stem.rsplit("-", 1)[-1] if path.stem.startswith("session-") else path.stem
+
+
+def times_of(found: Fold, mtime: float) -> tuple[datetime, datetime]:
+    """Start and last update: from the header, else the messages, else the file (FORMAT.md 3)."""
+    file_time = datetime.fromtimestamp(mtime, UTC)
+    told = [at for line in found.live.values() if (at := parse_time(line.timestamp))] if found.live else []
+    start = parse_time(found.meta.get("start_time")) or (min(told) if told else file_time)
+    last = parse_time(found.meta.get("last_updated")) or (max(told) if told else file_time)
+    return start, last
+
+
+def parse_time(text: object) -> datetime | None:
+    """An aware UTC time, or None where `text` is none."""
+    if not isinstance(text, str) or len(text) < 10:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (OverflowError, ValueError):
+        return None
