@@ -76,6 +76,8 @@ class SessionInfo:
     kind: str = "main"
     damage_count: int = 0
     project_root: str | None = None
+    time_note: str | None = None
+    """What is odd about its times, and what stands in for them."""
 
     def __str__(self) -> str:
         number = f"{self.index}. " if self.index else ""

@@ -1,0 +1,126 @@
+"""Every path made from words in a file is made and checked here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from gemnb.errors import CheckpointError, UnsafePathError
+
+LONGEST_NAME = 255
+"""Bytes in a file name, on every file system in use."""
+RESERVED = frozenset({"chats", "logs", "tool-outputs", "memory", "plans", "tracker", "tasks", "images", "shell_history"})
+"""Folders of a project's own, which no session id may name."""
+
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_SLUG = re.compile(r"[a-z0-9-]+")
+_UNESCAPED = "!'()*~"
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """The folder that holds `.gemini`: `$GEMINI_CLI_HOME` where set and not empty, else the person's home."""
+    return Path(environ.get("GEMINI_CLI_HOME") or environ.get("HOME") or Path.home())
+
+
+def child(folder: Path, name: str) -> Path:
+    """The path of `name` directly in `folder`.
+
+    Raises:
+        UnsafePathError: `name` would lead elsewhere, or can be no file's name.
+    """
+    encoded = name.encode("utf-8", "surrogateescape" if name.isprintable() else "backslashreplace")
+    if name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name or len(encoded) > LONGEST_NAME:
+        raise UnsafePathError(f"{name[:80]!r} can be no file's name in {folder}: nothing was touched.")
+    return folder / name
+
+
+def is_safe_id(session_id: str) -> bool:
+    """Whether `session_id` may become part of a path."""
+    return bool(_SAFE_ID.fullmatch(session_id)) and session_id.lower() not in RESERVED
+
+
+def is_slug(text: object) -> bool:
+    """Whether `text` is a slug as the registry may hold it."""
+    return isinstance(text, str) and bool(_SLUG.fullmatch(text)) and len(text) <= LONGEST_NAME
+
+
+def project_hash(root: str) -> str:
+    """The SHA-256 of a project's root, as sessions and the older folders name it."""
+    return hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def session_file_name(started_at: datetime, session_id: str) -> str:
+    """Name of a new session's file: the UTC minute of its start and the first 8 characters of its id."""
+    return f"session-{started_at.astimezone(UTC):%Y-%m-%dT%H-%M}-{session_id[:8]}.jsonl"
+
+
+def is_session_name(name: str) -> bool:
+    """Whether a file of this name, directly in `chats/`, is a session."""
+    return name.startswith("session-") and name.endswith((".json", ".jsonl"))
+
+
+def kind_of(path: Path) -> str | None:
+    """`file`, `folder`, or `other` (a link, a pipe, a device); None where nothing is."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def artifacts(folder: Path, session_id: str) -> list[Path]:
+    """What belongs to a session beside its file: log, tool outputs, plans, tasks, its sub-agents and theirs.
+
+    Only what is there, and nothing that is a link; nothing at all for an id that may not name a file.
+    """
+    return list(_artifacts(folder, session_id, depth=0)) if is_safe_id(session_id) else []
+
+
+def _artifacts(folder: Path, session_id: str, *, depth: int) -> Iterator[Path]:
+    own = [
+        (folder / "logs", f"session-{session_id}.jsonl", "file"),
+        (folder / "tool-outputs", f"session-{session_id}", "folder"),
+        (folder, session_id, "folder"),
+    ]
+    for parent, name, kind in own:
+        if kind_of(parent) == "folder" and kind_of(parent / name) == kind:
+            yield parent / name
+    agents = folder / "chats" / session_id
+    if kind_of(folder / "chats") != "folder" or kind_of(agents) != "folder":
+        return
+    yield agents
+    if depth < 4:  # sub-agents of sub-agents lie side by side; a deeper nest is nobody's
+        for file in sorted(agents.iterdir()):
+            if file.suffix in (".jsonl", ".json") and is_safe_id(file.stem) and file.stem != session_id:
+                yield from _artifacts(folder, file.stem, depth=depth + 1)
+
+
+def encode_tag(tag: str) -> str:
+    """File name of the checkpoint `tag`, encoded as JavaScript's `encodeURIComponent` does.
+
+    Raises:
+        CheckpointError: `tag` is empty, holds half a character, or is too long for a file name.
+    """
+    if not tag.strip():
+        raise CheckpointError("A checkpoint needs a tag: `%resume save TAG`.")
+    try:
+        name = f"checkpoint-{quote(tag, safe=_UNESCAPED)}.json"
+    except UnicodeEncodeError:
+        raise CheckpointError(f"The tag {tag!r} holds half a character; choose another.") from None
+    if len(name) > LONGEST_NAME:
+        raise CheckpointError(f"The tag {tag[:40]!r}… is too long for a file name; choose a shorter one.")
+    return name
+
+
+def decode_tag(name: str) -> str:
+    """The tag that the encoded `name` (without prefix and ending) stands for; as it is where it decodes to none."""
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError:
+        return name
