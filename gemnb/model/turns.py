@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gemnb.model.records import JsonObject, Part, text_of
@@ -56,45 +56,44 @@ SKIPPED_SIGNATURE = "skip_thought_signature_validator"
 """What the API takes in the place of a call's lost signature."""
 
 
-def wire_contents(turns: Iterable[Turn]) -> list[JsonObject]:
-    """The Contents of `turns` as they go on the wire (FORMAT.md 4).
-
-    Turns of one role that follow one another go as one, thoughts stay home, and call ids lose the name that
-    the client puts before them in its files.
-    """
+def merged_contents(turns: Iterable[Turn]) -> list[JsonObject]:
+    """The Contents of `turns`; those of one role that follow one another are one."""
     contents: list[JsonObject] = []
     for turn in turns:
-        parts = _wire_parts(turn)
-        if contents and parts and contents[-1]["role"] == turn.role:
+        parts = [_with_plain_id(part) for part in turn.parts]
+        if contents and contents[-1]["role"] == turn.role:
             contents[-1]["parts"] += parts
         elif parts:
             contents.append({"role": turn.role, "parts": parts})
     return contents
 
 
-def _wire_parts(turn: Turn) -> list[Part]:
-    parts: list[Part] = []
+def wire_contents(turns: Iterable[Turn]) -> list[JsonObject]:
+    """The Contents of `turns` as they are sent: as `merged_contents`, and thoughts stay home."""
+    return merged_contents(Turn(t.id, t.role, parts) for t in turns if (parts := tuple(_unthought(t.parts))))
+
+
+def _unthought(parts: Iterable[Part]) -> Iterator[Part]:
+    """`parts` without thoughts; a call whose thought is gone gets a signature that the API takes in its place."""
     after_thought = False
-    for part in turn.parts:
+    for part in parts:
         if part.get("thought"):
             after_thought = True
-            continue
-        if isinstance(part.get("functionCall"), dict):
-            part = part | {"functionCall": _wire_id(part["functionCall"])}
-            if after_thought and not part.get("thoughtSignature"):
-                part["thoughtSignature"] = SKIPPED_SIGNATURE
+        elif after_thought and isinstance(part.get("functionCall"), dict):
             after_thought = False
-        elif isinstance(part.get("functionResponse"), dict):
-            part = part | {"functionResponse": _wire_id(part["functionResponse"])}
-        parts.append(part)
-    return parts
+            yield {"thoughtSignature": SKIPPED_SIGNATURE} | part
+        else:
+            yield part
 
 
-def _wire_id(named: JsonObject) -> JsonObject:
+def _with_plain_id(part: Part) -> Part:
     """A call or a response with the id that the API gave it: the client's files hold `<name>__<id>`."""
-    prefix = f"{named.get('name')}__"
-    id = named.get("id")
-    return named | {"id": id.removeprefix(prefix)} if isinstance(id, str) and len(id) > len(prefix) else named
+    for key in ("functionCall", "functionResponse"):
+        named = part.get(key)
+        if isinstance(named, dict) and isinstance(id := named.get("id"), str):
+            plain = id.removeprefix(f"{named.get('name')}__")
+            return part if plain in ("", id) else part | {key: named | {"id": plain}}
+    return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +115,5 @@ class ChatHistory:
     repairs: Sequence[Repair] = field(default=())
 
     def contents(self) -> list[JsonObject]:
-        """The Contents as they go on the wire."""
-        return wire_contents(self.turns)
+        """The Contents of the turns, thoughts among them; `wire_contents` has what is sent of them."""
+        return merged_contents(self.turns)

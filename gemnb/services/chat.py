@@ -1,0 +1,356 @@
+"""A live talk: prompts go out, answers and tool calls come in, everything is recorded as it happens."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from gemnb.errors import GemnbWarning, LlmError, TurnLimitError
+from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall
+from gemnb.model.talk import prompts
+from gemnb.model.turns import Turn, wire_contents
+from gemnb.services import tools as tool_service
+from gemnb.services.answer import WORDS, Answer
+from gemnb.services.llm import Chunk, Llm, Outcome, ToolDeclaration
+from gemnb.services.projection import history
+from gemnb.services.tools import ToolResult
+from gemnb.store.live import LiveJournal
+from gemnb.store.recorder import RecordingHealth
+
+MAX_ROUNDS = 50
+"""Requests that one prompt may cost because of tools."""
+REFUSED = "The person did not allow this call."
+
+Clock = Callable[[], datetime]
+Approve = Callable[[ToolCall], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most prompts a session may have, and who says so."""
+
+    turns: int = -1
+    """-1 is no limit."""
+    source: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a prompt. Whether it was recorded is `Chat.recording`'s matter."""
+
+    text: str
+    """The text of the last answer, as far as it came."""
+    outcome: Outcome
+    tokens: Tokens | None = None
+    """Of all requests that the prompt took, summed."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    error: str | None = None
+    """What went wrong and what to do, where the outcome is not `completed`."""
+
+    def __str__(self) -> str:
+        return self.text if self.error is None else f"{self.text}\n[{self.outcome}: {self.error}]".lstrip()
+
+
+class Cancelled(KeyboardInterrupt):
+    """An interrupt while the model answered; what had come is recorded, and is in `reply`."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(WORDS[Outcome.CANCELLED])
+        self.reply = reply
+
+    def _render_traceback_(self) -> list[str]:
+        """Show one line in IPython; the cells that wait behind do not run."""
+        return [f"Cancelled: {self} What had come is kept."]
+
+
+class Chat:
+    """The messages so far, the model that answers them and the journal that keeps them.
+
+    Args:
+        header: the session's header; its id stays.
+        messages: the talk so far.
+        journal: where records go.
+        llm: gives the model when it is first needed; may raise `NoKeyError`, before anything is recorded.
+        clock: aware time.
+        new_id: makes message ids.
+        limit: of `model.maxSessionTurns`.
+        system: the system instruction of each request.
+        context: the injected start of the talk, fresh for this chat.
+    """
+
+    def __init__(
+        self,
+        *,
+        header: Header,
+        messages: Iterable[Message],
+        journal: LiveJournal,
+        llm: Callable[[], Llm],
+        clock: Clock,
+        new_id: Callable[[], str],
+        limit: Limit = Limit(),  # noqa: B008 - frozen
+        system: Callable[[], str | None] = lambda: None,
+        context: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.header = header
+        self._messages = {message.id: message for message in messages}
+        self._journal = journal
+        self._llm = llm
+        self._clock = clock
+        self._new_id = new_id
+        self._limit = limit
+        self._system = system
+        self._context = context
+        self._tools: tuple[ToolDeclaration, ...] = ()
+        self._unsaved: set[str] = set()
+        self.approve: Approve | None = None
+        """Asked before each call; a call that it does not allow is recorded as refused. None allows all."""
+        self.max_rounds = MAX_ROUNDS
+        self.last_reply: Reply | None = None
+
+    def __repr__(self) -> str:
+        last = next((m.text for m in reversed(self.messages) if m.type == "user"), "")
+        return f"<Chat {self.session_id[:8]}: {len(self.messages)} messages, {self.recording}; last: {last[:60]!r}>"
+
+    @property
+    def session_id(self) -> str:
+        """The full id of the session."""
+        return self.header.session_id
+
+    @property
+    def messages(self) -> list[Message]:
+        """The talk as it stands; what another program added is folded in before the next prompt."""
+        return list(self._messages.values())
+
+    @property
+    def turns(self) -> list[Turn]:
+        """What the model is sent next, injected context left out; worked out from `messages`, never kept."""
+        return list(history(self._messages.values()).turns)
+
+    @property
+    def recording(self) -> RecordingHealth:
+        """Whether the talk is being saved; apart from whether it succeeds."""
+        return self._journal.health
+
+    @property
+    def tools(self) -> list[Callable[..., Any]]:
+        """The functions that the model may call."""
+        return [declaration.function for declaration in self._tools]
+
+    @tools.setter
+    def tools(self, functions: Sequence[Callable[..., Any]]) -> None:
+        self._tools = tool_service.declare_all(functions)
+
+    def contents(self) -> list[JsonObject]:
+        """The Contents that would be sent now, injected context first."""
+        return wire_contents(self._request())
+
+    def send(self, text: str) -> Reply:
+        """Send `text` and wait for the whole answer; see `stream`.
+
+        Raises:
+            Cancelled: an interrupt; what had come is recorded.
+        """
+        for _ in self.stream(text):
+            pass
+        assert self.last_reply is not None  # the stream ran to its end
+        return self.last_reply
+
+    def stream(self, text: str) -> Iterator[Chunk]:
+        """Record `text` at once, send it, and yield the answer piece by piece; `last_reply` tells how it ended.
+
+        Raises:
+            TurnLimitError: the session has as many prompts as the settings allow; nothing was recorded or sent.
+            NoKeyError: there is no model to ask; nothing was recorded.
+        """
+        self.sync()
+        self._check_limit()
+        llm = self._llm()
+        self._record(Message(id=self._new_id(), type="user", timestamp=self._now(), content=[{"text": text}]))
+        return self._answers(llm)
+
+    def sync(self) -> None:
+        """Fold in what another program wrote to the session since we last looked, and say so."""
+        session = self._journal.foreign()
+        if session is None:
+            return
+        own = [m for id, m in self._messages.items() if id in self._unsaved]
+        added = [m for m in session.messages if m.id not in self._messages]
+        self._messages = {m.id: m for m in (*session.messages, *own)}
+        self.header = replace(session.header, session_id=self.session_id)
+        if added:
+            warnings.warn(
+                f"Another program is writing to this session: its {len(added)} new messages were folded in."
+                " To go apart from here, `%resume --fork` it.",
+                GemnbWarning,
+                stacklevel=3,
+            )
+
+    def _check_limit(self) -> None:
+        limit = self._limit.turns
+        if limit >= 0 and sum(1 for _ in prompts(self._messages.values())) >= limit:
+            raise TurnLimitError(limit, source=self._limit.source)
+
+    def _request(self) -> list[Turn]:
+        context = self._context()
+        return ([Turn.prompt(context, id="context")] if context else []) + self.turns
+
+    def _answers(self, llm: Llm) -> Iterator[Chunk]:
+        """Answer after answer, until the model calls no more tools."""
+        spent: list[Tokens] = []
+        ran: list[ToolCall] = []
+        for _ in range(self.max_rounds):
+            answer = Answer()
+            try:
+                for chunk in llm.stream(self._request(), system=self._system(), tools=self._tools):
+                    answer.add(chunk)
+                    yield chunk
+            except (LlmError, OSError) as error:
+                self._keep(answer, llm, spent)
+                self._end(answer, Outcome.ERROR, spent, ran, error=str(error))
+                return
+            except (KeyboardInterrupt, GeneratorExit) as stop:
+                self._keep(answer, llm, spent)
+                reply = self._end(answer, Outcome.CANCELLED, spent, ran)
+                if isinstance(stop, GeneratorExit):
+                    raise
+                raise Cancelled(reply) from None
+            except BaseException as error:
+                self._keep(answer, llm, spent)
+                self._end(answer, Outcome.ERROR, spent, ran, error=f"{type(error).__name__}: {error}")
+                raise
+            message = self._keep(answer, llm, spent)
+            if message is None or not answer.calls or answer.outcome is not Outcome.COMPLETED:
+                self._end(answer, answer.outcome, spent, ran)
+                return
+            calls, outcome = self._run_calls(message, answer)
+            ran += calls
+            if outcome is not Outcome.COMPLETED:
+                reply = self._end(answer, outcome, spent, ran)
+                if outcome is Outcome.CANCELLED:
+                    raise Cancelled(reply)
+                return
+        self._end(answer, Outcome.TURN_LIMIT, spent, ran)
+
+    def _keep(self, answer: Answer, llm: Llm, spent: list[Tokens]) -> Message | None:
+        """Record what came, if it holds anything or cost anything."""
+        if answer.tokens:
+            spent.append(answer.tokens)
+        if not (answer.parts or answer.thoughts or answer.tokens):
+            return None
+        at = self._clock()
+        answer.with_call_ids(str(int(at.timestamp() * 1000)))
+        message = answer.message(id=self._new_id(), timestamp=iso(at), model=llm.name)
+        self._record(message)
+        return message
+
+    def _end(
+        self,
+        answer: Answer,
+        outcome: Outcome,
+        spent: Sequence[Tokens],
+        ran: Sequence[ToolCall],
+        *,
+        error: str | None = None,
+    ) -> Reply:
+        """Note how the prompt ended, after it and in the record."""
+        words = error or (answer.problem if outcome is Outcome.ERROR else WORDS.get(outcome))
+        if words is not None:
+            kind = "error" if outcome is Outcome.ERROR else "info"
+            self._record(Message(id=self._new_id(), type=kind, timestamp=self._now(), content=words))
+        self.last_reply = Reply(answer.text, outcome, summed(spent), tuple(ran), words)
+        return self.last_reply
+
+    def _run_calls(self, message: Message, answer: Answer) -> tuple[list[ToolCall], Outcome]:
+        """Run the calls of `message`, record each with its result, and say whether the talk goes on."""
+        outcome = Outcome.COMPLETED
+        calls: list[ToolCall] = []
+        for part in answer.calls:
+            asked = part["functionCall"]
+            call = ToolCall(id=asked.get("id"), name=str(asked.get("name")), args=asked.get("args") or {})
+            try:
+                result = self._run(call) if outcome is not Outcome.CANCELLED else _cancelled()
+            except KeyboardInterrupt:
+                result, outcome = _cancelled(), Outcome.CANCELLED
+            if result.status == "cancelled" and outcome is Outcome.COMPLETED:
+                outcome = Outcome.REFUSED
+            calls.append(_answered(call, result, self._now()))
+        self._record(replace(message, tool_calls=tuple(calls)))
+        return calls, outcome
+
+    def _run(self, call: ToolCall) -> ToolResult:
+        declaration = next((tool for tool in self._tools if tool.name == call.name), None)
+        if declaration is None:
+            return ToolResult({"error": f"There is no tool {call.name!r}."}, "error")
+        if self.approve is not None and not self.approve(call):
+            return ToolResult({"error": REFUSED}, "cancelled")
+        return tool_service.run(declaration, call.args)
+
+    def _record(self, message: Message) -> None:
+        """Keep `message` in the talk and on disk; another record of the same id takes its place."""
+        updated = self._now()
+        self._messages[message.id] = message
+        self.header = replace(self.header, last_updated=updated)
+        self._journal.append(message, last_updated=updated)
+        self._note_unsaved([message.id])
+
+    def _replace(self, messages: Sequence[Message]) -> None:
+        """Make `messages` the talk, by one record that takes nothing away above it."""
+        self._messages = {message.id: message for message in messages}
+        self._journal.replace(messages, last_updated=self._now())
+        self._note_unsaved(self._messages)
+
+    def _rewind(self, message_id: str) -> None:
+        """Drop the message and all after it."""
+        ids = list(self._messages)
+        for id in ids[ids.index(message_id) :]:
+            del self._messages[id]
+        self._journal.rewind(message_id)
+
+    def _note_unsaved(self, ids: Iterable[str]) -> None:
+        if self._journal.health.unsaved:
+            self._unsaved.update(ids)
+        else:
+            self._unsaved.clear()
+
+    def _now(self) -> str:
+        return iso(self._clock())
+
+
+def _cancelled() -> ToolResult:
+    return ToolResult({"error": "The call was stopped before it was answered."}, "cancelled")
+
+
+def _answered(call: ToolCall, result: ToolResult, timestamp: str) -> ToolCall:
+    """The call with its result, in the client's form."""
+    response = {"functionResponse": {"id": call.id, "name": call.name, "response": result.response}}
+    return replace(
+        call,
+        result=[response],
+        status=result.status,
+        timestamp=timestamp,
+        display_name=call.name,
+        description="",
+        result_display=result.display,
+    )
+
+
+def summed(spent: Sequence[Tokens]) -> Tokens | None:
+    """The sum of each kind of token; None for no request that told any."""
+    if not spent:
+        return None
+    return Tokens(
+        input=sum(t.input or 0 for t in spent),
+        output=sum(t.output or 0 for t in spent),
+        cached=sum(t.cached or 0 for t in spent),
+        thoughts=sum(t.thoughts or 0 for t in spent),
+        tool=sum(t.tool or 0 for t in spent),
+        total=sum(t.total or 0 for t in spent),
+    )
+
+
+def iso(at: datetime) -> str:
+    """`at` as the client writes times: UTC, milliseconds, `Z`."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

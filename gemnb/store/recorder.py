@@ -1,0 +1,206 @@
+"""A live session's journal: appends records, notices what others wrote, and tells its health. It never raises for a disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from gemnb.errors import GemnbWarning
+from gemnb.model.records import JsonObject
+from gemnb.store.journal import to_line
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingHealth:
+    """Whether the talk is being saved; apart from whether it succeeds."""
+
+    active: bool
+    path: Path
+    reason: str | None = None
+    """Why nothing is being saved; None while it is."""
+    unsaved: int = 0
+    """Records that wait in memory for a write that succeeds."""
+    since: datetime | None = None
+    """Since when nothing is being saved."""
+
+    def __str__(self) -> str:
+        if self.active:
+            return f"recorded in {self.path}"
+        since = f" since {self.since:%H:%M:%S}" if self.since else ""
+        return f"NOT being saved{since}: {self.reason}; {self.unsaved} records wait in memory"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the file was when we last looked: another's change shows as a difference."""
+
+    device: int
+    inode: int
+    size: int
+
+
+class Recorder:
+    """Appends the records of one session to its file.
+
+    A new file is made with its first records, in one go; one line is one write on an append-only descriptor;
+    a missing final newline is closed first. What cannot be written waits, and is written in order when a later
+    append succeeds.
+
+    Args:
+        path: the session's file.
+        begin: gives the records that a new file begins with.
+        whole: gives the records that make the file anew, should it be gone: the talk as it stands, unsaved records too.
+        prepare: makes the folders and may change the path; called before the file is made.
+        clock: aware time, for `RecordingHealth.since`.
+        attached: whether the file is there already.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        begin: Callable[[], Sequence[JsonObject]],
+        whole: Callable[[], Sequence[JsonObject]],
+        prepare: Callable[[Path], Path],
+        clock: Clock,
+        attached: bool,
+    ) -> None:
+        self.path = path
+        self._begin = begin
+        self._whole = whole
+        self._prepare = prepare
+        self._clock = clock
+        self._pending: deque[bytes] = deque()
+        self._made = attached
+        self._made_anew = False
+        self._reason: str | None = None
+        self._since: datetime | None = None
+        self._seen = _look(path) if attached else None
+
+    @property
+    def health(self) -> RecordingHealth:
+        """How recording stands."""
+        return RecordingHealth(self._reason is None, self.path, self._reason, len(self._pending), self._since)
+
+    def record(self, records: Iterable[JsonObject]) -> None:
+        """Append `records`; what cannot be written now is kept and tried again with the next."""
+        self._pending.extend(map(to_line, records))
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, in order, as far as it goes."""
+        if not self._pending:
+            return
+        try:
+            self._write()
+        except OSError as error:
+            self._failed(error)
+        else:
+            self._reason = self._since = None
+            self._made_anew = False
+
+    def changed(self) -> bool:
+        """Whether the file is another than we left it: grown, cut, replaced. A file that is gone is not read again."""
+        if self._seen is None:
+            return False
+        now = _look(self.path)
+        return now is not None and now != self._seen
+
+    def accept(self) -> None:
+        """Take the file as it now is for known; its reader has folded it in."""
+        self._seen = _look(self.path)
+
+    def _write(self) -> None:
+        if not self._made:
+            self._make([*map(to_line, self._begin()), *self._pending])
+            return
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if self._made_anew:
+                raise
+            self._made_anew = True
+            self._make(list(map(to_line, self._whole())))
+            return
+        try:
+            self._append(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _append(self, descriptor: int) -> None:
+        _lock(descriptor)
+        while self._pending:
+            line = self._pending[0]
+            _write_line(descriptor, line if _ends_whole(descriptor) else b"\n" + line)
+            self._pending.popleft()
+            self._seen = _seen(descriptor)
+
+    def _make(self, lines: list[bytes]) -> None:
+        """Make the file whole in one write; it appears complete or not at all."""
+        self.path = self._prepare(self.path)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.path, flags, 0o600)
+        try:
+            _write_line(descriptor, b"".join(lines))
+            self._seen = _seen(descriptor)
+        except OSError:
+            # half a new file would count as a corrupted session, and the client would delete its namesakes with it
+            self.path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        self._pending.clear()
+        self._made = True
+
+    def _failed(self, error: OSError) -> None:
+        first = self._reason is None
+        self._reason = error.strerror or str(error)
+        self._since = self._since or self._clock()
+        if first:
+            warnings.warn(
+                f"Nothing is being saved since {self._since:%H:%M:%S}: {self._reason} ({self.path}). The talk goes on;"
+                " what is unsaved stays in memory and is written when a later write succeeds.",
+                GemnbWarning,
+                stacklevel=2,
+            )
+
+
+def _look(path: Path) -> _Seen | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return _Seen(status.st_dev, status.st_ino, status.st_size)
+
+
+def _seen(descriptor: int) -> _Seen:
+    status = os.fstat(descriptor)
+    return _Seen(status.st_dev, status.st_ino, status.st_size)
+
+
+def _lock(descriptor: int) -> None:
+    """Keep other kernels of ours out for the length of an append; where locks are not to be had, go without."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return
+
+
+def _ends_whole(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+
+
+def _write_line(descriptor: int, data: bytes) -> None:
+    """One write; a short one is a failure, and what it left is closed by the next line's leading newline."""
+    written = os.write(descriptor, data)
+    if written < len(data):
+        raise OSError(28, "the disk is full: only a part of a record could be written")

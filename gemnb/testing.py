@@ -1,0 +1,91 @@
+"""A model that answers from a script, for tests, notebooks and Binder; and the sample store they look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gemnb.errors import LlmError
+from gemnb.model.records import Part, Tokens
+from gemnb.model.turns import Turn
+from gemnb.services.llm import Chunk, ToolDeclaration
+
+PIECE = 24
+"""Characters of text in one chunk, so that streaming is seen."""
+
+Reply = str | Sequence[Part] | Mapping[str, Any] | BaseException | Callable[[Sequence[Turn]], Any]
+
+
+class ScriptedLlm:
+    """An `Llm` that answers from a script and keeps what it was asked.
+
+    A reply is a text; a list of parts; `{"parts": […], "finish": "SAFETY", "usage": {…}, "blocked": "SAFETY"}`; an
+    exception to raise; or a function of the turns that gives one of these. When the script has run out,
+    `default` answers, and without one the call fails.
+
+    >>> llm = ScriptedLlm("Forty-two.")
+    >>> "".join(chunk.text for chunk in llm.stream([Turn.prompt("How many rivers?")]))
+    'Forty-two.'
+    >>> llm.asked[0][0].text
+    'How many rivers?'
+    """
+
+    def __init__(self, *replies: Reply, name: str = "scripted", default: Reply | None = None) -> None:
+        self.name = name
+        self._replies = list(replies)
+        self._default = default
+        self.asked: list[tuple[Turn, ...]] = []
+        """The turns of each request, in order."""
+        self.systems: list[str | None] = []
+        """The system instruction of each request."""
+
+    def stream(
+        self, turns: Sequence[Turn], *, system: str | None = None, tools: Sequence[ToolDeclaration] = ()
+    ) -> Iterator[Chunk]:
+        """Yield the next reply of the script, whatever is asked.
+
+        Raises:
+            LlmError: the script has run out.
+        """
+        self.asked.append(tuple(turns))
+        self.systems.append(system)
+        reply = self._replies.pop(0) if self._replies else self._default
+        if reply is None:
+            raise LlmError("The scripted model has no reply left: give ScriptedLlm one more, or a default.")
+        if callable(reply):
+            reply = reply(turns)
+        yield from _chunks(reply, turns)
+
+
+def _chunks(reply: Any, turns: Sequence[Turn]) -> Iterator[Chunk]:
+    if isinstance(reply, BaseException):
+        raise reply
+    told: Mapping[str, Any] = reply if isinstance(reply, Mapping) else {"parts": reply}
+    parts: Sequence[Part] = [{"text": told["parts"]}] if isinstance(told["parts"], str) else told["parts"]
+    if told.get("blocked"):
+        yield Chunk(blocked=str(told["blocked"]), tokens=_usage(told, turns, ()))
+        return
+    for part in parts:
+        if part.keys() == {"text"}:
+            for at in range(0, len(part["text"]), PIECE):
+                yield Chunk(({"text": part["text"][at : at + PIECE]},))
+        else:
+            yield Chunk((part,))
+    yield Chunk(finish=told.get("finish", "STOP"), tokens=_usage(told, turns, parts))
+
+
+def _usage(told: Mapping[str, Any], turns: Sequence[Turn], parts: Sequence[Part]) -> Tokens:
+    """The tokens that a reply tells, in the API's names or ours; else a quarter of the characters."""
+    usage = told.get("usage")
+    if isinstance(usage, Mapping):
+        return Tokens(
+            input=usage.get("input", usage.get("promptTokenCount", 0)),
+            output=usage.get("output", usage.get("candidatesTokenCount", 0)),
+            cached=usage.get("cached", usage.get("cachedContentTokenCount", 0)),
+            thoughts=usage.get("thoughts", usage.get("thoughtsTokenCount", 0)),
+            tool=usage.get("tool", usage.get("toolUsePromptTokenCount", 0)),
+            total=usage.get("total", usage.get("totalTokenCount", 0)),
+        )
+    asked = sum(len(str(part)) for turn in turns for part in turn.parts) // 4
+    said = sum(len(str(part)) for part in parts) // 4
+    return Tokens(input=asked, output=said, cached=0, thoughts=0, tool=0, total=asked + said)

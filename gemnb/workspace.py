@@ -1,0 +1,263 @@
+"""The composition root: one project's store, model and current chat."""
+
+from __future__ import annotations
+
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gemnb.errors import GemnbWarning, NoSessionsError
+from gemnb.model.records import Header, Message
+from gemnb.model.session import Session, SessionInfo
+from gemnb.model.turns import ChatHistory
+from gemnb.services.chat import Chat, Limit, iso
+from gemnb.services.llm import Llm
+from gemnb.services.projection import history
+from gemnb.services.session_context import session_context
+from gemnb.store import live
+from gemnb.store.live import LiveJournal
+from gemnb.store.paths import home_folder, project_hash, session_file_name
+from gemnb.store.projects import Project, Projects
+from gemnb.store.recorder import Recorder
+from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
+from gemnb.store.settings import Settings, load_settings
+
+Clock = Callable[[], datetime]
+
+
+class Workspace:
+    """One project: its sessions, the model that answers, and the chat that is current.
+
+    Made by `open_workspace`. Looking at anything writes nothing.
+    """
+
+    def __init__(
+        self, root: str, *, home: Path, llm: Llm | None, clock: Clock, environ: Mapping[str, str], inject: bool = True
+    ) -> None:
+        self.root = root
+        self.home = home
+        self.clock = clock
+        self.chat: Chat | None = None
+        self.inject = inject
+        """Whether a talk begins with the injected context (date, platform, workspace)."""
+        self._llm = llm
+        self._environ = environ
+        self._projects = Projects(home)
+        self.store = SessionStore(lambda: self._projects.folders(root), clock=clock)
+
+    def __repr__(self) -> str:
+        return f"<Workspace {self.root}: slug {self.slug}, home {self.home}>"
+
+    @property
+    def slug(self) -> str:
+        """Name of the project's folder in the store: the one it has, else the one it would get."""
+        return self._projects.propose(self.root)
+
+    @property
+    def folder(self) -> Path:
+        """The project's folder in the store; it may not be there yet."""
+        return self._projects.tmp / self.slug
+
+    @property
+    def settings(self) -> Settings:
+        """The merged settings, read anew."""
+        return load_settings(self.home, self.root, environ=self._environ)
+
+    @property
+    def llm(self) -> Llm:
+        """The model that answers.
+
+        Raises:
+            NoKeyError: there is no key to ask one with.
+        """
+        if self._llm is None:
+            from gemnb.services.genai import make_llm
+
+            self._llm = make_llm(self.settings.get("model.name").value, environ=self._environ)
+        return self._llm
+
+    @llm.setter
+    def llm(self, llm: Llm | None) -> None:
+        self._llm = llm
+
+    def sessions(self, *, hidden: bool = False) -> list[SessionInfo]:
+        """This project's sessions, numbered as the client numbers them; with `hidden`, the rest after them."""
+        return self.store.list(hidden=hidden, current=self._current)
+
+    def find(self, identifier: str | int) -> SessionInfo:
+        """The session that is meant: `latest`, `last-used`, a number, an id or a unique prefix of one.
+
+        Raises:
+            NoSessionsError: the project has none.
+            UnknownSessionError: it names none.
+            AmbiguousSessionError: more than one id begins so.
+        """
+        return self.store.find(identifier, current=self._current)
+
+    def load(self, identifier: str | int) -> Session:
+        """The whole session; see `find`.
+
+        Raises:
+            UnreadableSessionError: its file cannot be read.
+        """
+        return self.store.load(self.find(identifier))
+
+    def history(self, identifier: str | int) -> ChatHistory:
+        """What the model would be sent of a session, and what was mended for it."""
+        return history(self.load(identifier).messages)
+
+    def new_chat(self) -> Chat:
+        """Start a new session, which becomes the current one; its file is made with its first prompt."""
+        now = self.clock()
+        header = Header(
+            session_id=self._new_session_id(),
+            project_hash=project_hash(self.root),
+            start_time=iso(now),
+            last_updated=iso(now),
+        )
+        context = self._context()
+        opening = Message(id=uuid.uuid4().hex, type="user", timestamp=iso(now), content=[{"text": context}])
+        return self._attach_new(header, [opening] if context else [])
+
+    def resume(self, identifier: str | int = "latest", *, fork: bool = False) -> Chat:
+        """Go on with a session, which becomes the current one; with `fork`, with a copy of it.
+
+        Nothing is written until something is sent. `latest` in a project without sessions warns and starts anew.
+
+        Raises:
+            NoSessionsError: the project has none.
+            UnknownSessionError: the identifier names none.
+        """
+        try:
+            info = self.find(identifier)
+        except NoSessionsError:
+            if str(identifier).strip() != "latest":
+                raise
+            warnings.warn("No previous session in this project: a new one was started.", GemnbWarning, stacklevel=2)
+            return self.new_chat()
+        if info.id == self._current and not fork:
+            assert self.chat is not None  # it has an id
+            return self.chat
+        session = self.store.load(info)
+        return self._fork(session) if fork else self._attach(session, info)
+
+    def delete(self, identifier: str | int) -> Deleted:
+        """Delete a session with all that belongs to it; the answer tells what went and what stayed.
+
+        Raises:
+            CurrentSessionError: it is the current one.
+        """
+        info = self.find(identifier)
+        return self.store.delete(info, current=self._current)
+
+    def projects(self) -> list[Project]:
+        """Every project of the store, orphans too."""
+        return self._projects.all()
+
+    @property
+    def _current(self) -> str | None:
+        return self.chat.session_id if self.chat else None
+
+    def _new_session_id(self) -> str:
+        """A fresh id; never one whose 8 characters are in use, since the client deletes by these."""
+        taken = self.store.short_ids()
+        while (id := str(uuid.uuid4()))[:SHORT_ID] in taken:
+            continue
+        return id
+
+    def _attach_new(self, header: Header, messages: list[Message]) -> Chat:
+        started = datetime.fromisoformat(header.start_time or iso(self.clock()))
+        path = self.folder / "chats" / session_file_name(started, header.session_id)
+        return self._chat(header, messages, path, attached=False)
+
+    def _fork(self, session: Session) -> Chat:
+        now = iso(self.clock())
+        header = replace(session.header, session_id=self._new_session_id(), start_time=now, last_updated=now, extra={})
+        header = replace(header, kind="main", project_hash=project_hash(self.root))
+        return self._attach_new(header, list(session.messages))
+
+    def _attach(self, session: Session, info: SessionInfo) -> Chat:
+        """Go on in the session's own file; one of the older form is carried over by the first record."""
+        attached = info.path.suffix == ".jsonl"
+        path = info.path if attached else info.path.with_suffix(".jsonl")
+        return self._chat(session.header, list(session.messages), path, attached=attached, info=info, session=session)
+
+    def _chat(
+        self,
+        header: Header,
+        messages: list[Message],
+        path: Path,
+        *,
+        attached: bool,
+        info: SessionInfo | None = None,
+        session: Session | None = None,
+    ) -> Chat:
+        start = live.begin_records(header, messages)
+        recorder = Recorder(
+            path,
+            begin=lambda: start,
+            whole=lambda: live.begin_records(chat.header, chat.messages),
+            prepare=self._prepare,
+            clock=self.clock,
+            attached=attached,
+        )
+        first = live.healing_records(session, info) if session and info and attached else ()
+        limit = self.settings.get("model.maxSessionTurns")
+        chat = Chat(
+            header=header,
+            messages=messages,
+            journal=LiveJournal(recorder, first=first),
+            llm=lambda: self.llm,
+            clock=self.clock,
+            new_id=lambda: str(uuid.uuid4()),
+            limit=Limit(limit.value, limit.source) if isinstance(limit.value, int) else Limit(),
+            context=self._context if self.inject else lambda: None,
+        )
+        self.chat = chat
+        return chat
+
+    def _prepare(self, path: Path) -> Path:
+        """Make the project's folders; a new file's place may have moved if another project took its slug meanwhile."""
+        if path.parent.parent.parent == self._projects.tmp and path.parent.parent.name == self.slug:
+            path = self._projects.tmp / self._projects.claim(self.root) / "chats" / path.name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+    def _context(self) -> str | None:
+        return session_context(Path(self.root), temp=self.folder, now=self.clock().astimezone()) if self.inject else None
+
+
+def open_workspace(
+    root: str | os.PathLike[str] = ".",
+    *,
+    home: str | os.PathLike[str] | None = None,
+    llm: Llm | None = None,
+    clock: Clock | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Workspace:
+    """Open the project in the folder `root`.
+
+    Args:
+        root: the folder that the client was started in; links in its path stay as they are.
+        home: the folder that holds `.gemini`; `$GEMINI_CLI_HOME`, else the person's home.
+        llm: the model that answers; by default Gemini, with the key of the environment.
+        clock: gives the time, aware; by default the machine's.
+        environ: the environment; by default the process's, read now.
+    """
+    environ = os.environ if environ is None else environ
+    return Workspace(
+        os.path.abspath(root),  # noqa: PTH100 - `Path.resolve` would follow links
+        home=Path(home) if home is not None else home_folder(environ),
+        llm=llm,
+        clock=clock or (lambda: datetime.now(UTC)),
+        environ=environ,
+    )
+
+
+def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
+    """Every project of the store below `home` (by default as in `open_workspace`), orphans too."""
+    return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
