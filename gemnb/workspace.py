@@ -15,6 +15,7 @@ from gemnb.model.records import Header, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.turns import ChatHistory
 from gemnb.services.chat import Chat, Limit, iso
+from gemnb.services.listing import SessionList
 from gemnb.services.llm import Llm
 from gemnb.services.projection import history
 from gemnb.services.session_context import session_context
@@ -42,6 +43,8 @@ class Workspace:
         self.home = home
         self.clock = clock
         self.chat: Chat | None = None
+        self.model: str | None = None
+        """Name of the model, where it is not the settings' one."""
         self.inject = inject
         """Whether a talk begins with the injected context (date, platform, workspace)."""
         self._llm = llm
@@ -77,7 +80,7 @@ class Workspace:
         if self._llm is None:
             from gemnb.services.genai import make_llm
 
-            self._llm = make_llm(self.settings.get("model.name").value, environ=self._environ)
+            self._llm = make_llm(self.model or self.settings.get("model.name").value, environ=self._environ)
         return self._llm
 
     @llm.setter
@@ -87,6 +90,18 @@ class Workspace:
     def sessions(self, *, hidden: bool = False) -> list[SessionInfo]:
         """This project's sessions, numbered as the client numbers them; with `hidden`, the rest after them."""
         return self.store.list(hidden=hidden, current=self._current)
+
+    def listing(self, *, everywhere: bool = False, hidden: bool = False) -> SessionList:
+        """The sessions as a list that shows itself; with `everywhere`, of every project of the store."""
+        rows: list[SessionInfo] = []
+        if everywhere:
+            for project in self.projects():
+                store = SessionStore(lambda folder=project.folder: (folder,), clock=self.clock)
+                named = project.root or f"({project.slug})"
+                rows += [replace(row, project_root=named) for row in store.list(hidden=hidden, current=self._current)]
+        else:
+            rows = self.sessions(hidden=hidden)
+        return SessionList(rows, now=self.clock())
 
     def find(self, identifier: str | int) -> SessionInfo:
         """The session that is meant: `latest`, `last-used`, a number, an id or a unique prefix of one.

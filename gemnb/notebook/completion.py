@@ -1,0 +1,66 @@
+"""Tab after a magic of ours: sub-commands, options, sessions. One matcher, in IPython and through a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+
+from gemnb.errors import GemnbError
+from gemnb.notebook.arguments import commands, options
+from gemnb.notebook.prefix import full_name
+
+if TYPE_CHECKING:
+    from gemnb.notebook.magics import Gemnb
+
+_MAGIC = re.compile(r"\s*(?:\w[\w\s,]*=\s*)?%%?(?P<name>\w+)\s(?P<rest>.*)$", re.DOTALL)
+KEYWORDS = ("latest", "last-used")
+
+
+def make_matcher(
+    magics: Gemnb, names: Callable[[str], Iterable[str]], ours: frozenset[str]
+) -> Callable[[CompletionContext], Any]:
+    """The matcher for the magics `ours`."""
+
+    @context_matcher(identifier="gemnb.magics", priority=100)
+    def gemnb_magics(context: CompletionContext) -> Any:
+        line = context.text_until_cursor.rsplit("\n", 1)[-1]
+        match = _MAGIC.match(line)
+        if not match:
+            return {"completions": []}
+        name = full_name(match["name"], names("line"), ours) or match["name"]
+        if name not in ours or name == "gemini":
+            return {"completions": []}
+        *before, word = re.split(r"\s+", match["rest"])
+        found = [text for text in candidates(magics, name, [w for w in before if w]) if text.startswith(word)]
+        return {
+            "completions": [SimpleCompletion(text=text, type="magic") for text in found],
+            "matched_fragment": word,
+            "suppress": True,
+            "ordered": True,
+        }
+
+    return gemnb_magics
+
+
+def candidates(magics: Gemnb, name: str, before: Sequence[str]) -> list[str]:
+    """What may come after `%name` and the words `before`."""
+    flags = [option for option in options(name) if option not in before]
+    given = [word for word in before if not word.startswith("-")]
+    if not given:
+        sessions = _sessions(magics) if name in ("resume", "chat") else []
+        return [*commands(name), *(KEYWORDS if sessions else ()), *sessions, *flags]
+    if given == ["delete"] and name == "sessions":
+        return _sessions(magics)
+    return flags
+
+
+def _sessions(magics: Gemnb) -> list[str]:
+    """The ids of the listing, newest first, then the numbers."""
+    try:
+        rows = magics.workspace.sessions()
+    except (GemnbError, OSError):
+        return []
+    return [row.id for row in reversed(rows)] + [str(row.index) for row in rows]

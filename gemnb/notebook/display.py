@@ -1,0 +1,116 @@
+"""How gemnb's values look in a notebook; their `repr` stays the plain-text form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from gemnb.model.talk import clean_line
+from gemnb.notebook.stream import ShownReply
+from gemnb.services.chat import Chat, Reply
+from gemnb.services.listing import NOTHING, SessionList
+from gemnb.services.markdown import markdown_html
+from gemnb.store.recorder import RecordingHealth
+from gemnb.store.sessions import Deleted
+
+MUTED = "color:var(--jp-ui-font-color2,GrayText)"
+CELL = "padding:2px 8px;text-align:left;vertical-align:top"
+ALERT = "color:var(--jp-error-color1,#b00020);font-weight:600"
+
+
+def install(shell: InteractiveShell) -> None:
+    """Teach `shell` to show gemnb's values."""
+    html, plain = _formatters(shell)
+    for kind, form in HTML.items():
+        html.for_type(kind, form)
+    for kind in PLAIN:
+        plain.for_type(kind, lambda value, printer, _: printer.text(repr(value)))
+
+
+def uninstall(shell: InteractiveShell) -> None:
+    """Take that back."""
+    html, plain = _formatters(shell)
+    for kind in HTML:
+        html.pop(kind, None)
+    for kind in PLAIN:
+        plain.pop(kind, None)
+
+
+def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
+    assert shell.display_formatter is not None  # set by InteractiveShell.__init__
+    formatters = shell.display_formatter.formatters
+    return formatters["text/html"], formatters["text/plain"]
+
+
+def sessions_html(sessions: SessionList) -> str:
+    """A table: number, title, age and marks, messages, id."""
+    if not sessions:
+        return f"<p>{_code(NOTHING)}</p>"
+    rows = "".join(
+        f'<tr><td style="{CELL}">{row.index or "–"}</td>'
+        f'<td style="{CELL}">{escape(row.title)}{_marks(sessions, row)}</td>'
+        f'<td style="{CELL}">{row.message_count}</td>'
+        f'<td style="{CELL}"><code>{escape(clean_line(row.id))}</code></td></tr>'
+        for row in sessions
+    )
+    head = "".join(f'<th style="{CELL}">{name}</th>' for name in ("#", "session", "messages", "id"))
+    how = _code("`%resume 1` goes on with the first, `%resume latest` with the last begun.")
+    return f'<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p style="{MUTED}">{how}</p>'
+
+
+def _marks(sessions: SessionList, row: Any) -> str:
+    project = f"{escape(clean_line(row.project_root))} · " if row.project_root else ""
+    return f'<br><small style="{MUTED}">{project}{escape(" · ".join(sessions.marks(row)))}</small>'
+
+
+def chat_html(chat: Chat) -> str:
+    """A chat by its last prompt, and whether it is being saved."""
+    last = next((m.text for m in reversed(chat.messages) if m.type == "user"), "")
+    go_on = _code("Go on with `%%gemini`.")
+    return (
+        f"<p><b>Session <code>{escape(clean_line(chat.session_id)[:8])}</code></b>, {len(chat.messages)} messages: "
+        f"<i>{escape(clean_line(last)[:200])}</i><br>"
+        f"{recording_html(chat.recording)} {go_on}</p>"
+    )
+
+
+def recording_html(health: RecordingHealth) -> str:
+    """How recording stands, loud where it does not."""
+    return f'<span style="{MUTED if health.active else ALERT}">{escape(clean_line(str(health)))}</span>'
+
+
+def reply_html(reply: Reply) -> str:
+    """The answer as Markdown, with a line on how it went."""
+    note = f'<p style="{ALERT}">{escape(clean_line(reply.error))}</p>' if reply.error else ""
+    return f"{markdown_html(reply.text)}{note}"
+
+
+def shown_html(reply: ShownReply) -> str:
+    """The line on how it went, the text being on the page."""
+    return f'<small style="{MUTED}">{escape(repr(reply))}</small>'
+
+
+def deleted_html(deleted: Deleted) -> str:
+    """What went and what stayed."""
+    stayed = "".join(f"<li>{escape(clean_line(str(p)))}: {escape(clean_line(why))}</li>" for p, why in deleted.stayed)
+    left = f"<p>Stayed:</p><ul>{stayed}</ul>" if stayed else ""
+    return f"<p>Deleted <b>{escape(deleted.title)}</b>, {len(deleted.gone)} files and folders.</p>{left}"
+
+
+def _code(text: str) -> str:
+    """`text` with its back-quoted words as code."""
+    pieces = escape(text).split("`")
+    return "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+HTML: dict[type, Callable[[Any], str]] = {
+    SessionList: sessions_html,
+    Chat: chat_html,
+    Reply: reply_html,
+    ShownReply: shown_html,
+    Deleted: deleted_html,
+}
+PLAIN = (SessionList, Chat, ShownReply)

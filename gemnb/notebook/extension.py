@@ -1,0 +1,92 @@
+"""`%load_ext gemnb`: what it puts into a shell, and takes out again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import TraitError
+
+from gemnb.errors import GemnbWarning
+from gemnb.notebook import display
+from gemnb.notebook.completion import make_matcher
+from gemnb.notebook.magics import Gemnb
+from gemnb.notebook.prefix import cell_transformer, line_transformer
+from gemnb.workspace import Workspace
+
+ATTRIBUTE = "_gemnb_loaded"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was put into a shell."""
+
+    magics: Gemnb
+    matcher: Any
+    line_transformer: Any
+    cell_transformer: Any
+
+
+def load(ip: InteractiveShell) -> None:
+    """Register the magics, their completion, unique prefixes, and how values look."""
+    if getattr(ip, ATTRIBUTE, None):
+        return
+    magics = _configured(ip)
+    ip.register_magics(magics)
+
+    def names(kind: str) -> Iterable[str]:
+        table: dict[str, Any] = ip.magics_manager.magics[kind]
+        return table
+
+    ours = frozenset(magics.magics["line"]) | frozenset(magics.magics["cell"])
+    loaded = Loaded(
+        magics, make_matcher(magics, names, ours), line_transformer(names, ours), cell_transformer(names, ours)
+    )
+    ip.input_transformer_manager.token_transformers.insert(0, loaded.line_transformer)
+    ip.input_transformer_manager.cleanup_transforms.append(loaded.cell_transformer)
+    ip.Completer.custom_matchers.append(loaded.matcher)
+    display.install(ip)
+    ip.push({"Gemnb": magics}, interactive=False)
+    setattr(ip, ATTRIBUTE, loaded)
+
+
+def unload(ip: InteractiveShell) -> None:
+    """Take everything out again; IPython itself cannot."""
+    loaded: Loaded | None = getattr(ip, ATTRIBUTE, None)
+    if loaded is None:
+        return
+    for table in ip.magics_manager.magics.values():
+        for name in [n for n, function in table.items() if getattr(function, "__self__", None) is loaded.magics]:
+            del table[name]
+    ip.magics_manager.registry.pop(type(loaded.magics).__name__, None)
+    ip.configurables[:] = [c for c in ip.configurables if c is not loaded.magics]
+    transformers = ip.input_transformer_manager
+    transformers.token_transformers[:] = [
+        t for t in transformers.token_transformers if t is not loaded.line_transformer
+    ]
+    transformers.cleanup_transforms[:] = [
+        t for t in transformers.cleanup_transforms if t is not loaded.cell_transformer
+    ]
+    ip.Completer.custom_matchers[:] = [m for m in ip.Completer.custom_matchers if m is not loaded.matcher]
+    display.uninstall(ip)
+    ip.drop_by_id({"Gemnb": loaded.magics})
+    delattr(ip, ATTRIBUTE)
+
+
+def workspace_of(ip: InteractiveShell) -> Workspace:
+    """The workspace that the magics of `ip` work on."""
+    loaded: Loaded = getattr(ip, ATTRIBUTE)
+    return loaded.magics.workspace
+
+
+def _configured(ip: InteractiveShell) -> Gemnb:
+    """The magics with the shell's configuration; a bad value in it is told and left out."""
+    try:
+        return Gemnb(ip, parent=ip)
+    except TraitError as error:
+        warnings.warn(f"The configuration of Gemnb is not used: {error}", GemnbWarning, stacklevel=4)
+        ip.config.pop("Gemnb", None)
+        return Gemnb(ip, parent=ip)

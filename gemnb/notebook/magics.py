@@ -1,0 +1,146 @@
+"""The magics: each parses its line, calls the workspace and returns what that returns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from traitlets import Bool, Int, Unicode, observe
+
+import gemnb
+from gemnb.notebook.arguments import UsageMistake, parse
+from gemnb.notebook.stream import ShownReply, show
+from gemnb.services.chat import Chat
+from gemnb.services.listing import SessionList
+from gemnb.store.sessions import Deleted
+from gemnb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Each setting, its value, and where that came from."""
+
+    rows: tuple[tuple[str, object, str], ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name} = {value!r}  ({source})" for name, value, source in self.rows)
+
+
+@magics_class
+class Gemnb(Magics):
+    """Settings and magics of gemnb: `%config Gemnb` lists them, `Gemnb.explain()` says where each value came from."""
+
+    model = Unicode(None, allow_none=True, help="Model that answers; else the settings' `model.name`, else gemnb's default.").tag(config=True)
+    root = Unicode(None, allow_none=True, help="The project's folder; else the folder of the notebook.").tag(config=True)
+    home = Unicode(None, allow_none=True, help="The folder that holds `.gemini`; else $GEMINI_CLI_HOME, else your home.").tag(config=True)
+    context = Bool(True, help="Begin a talk with date, platform and workspace, as the terminal client does.").tag(config=True)
+    progress = Bool(True, help="Show an answer as it comes.").tag(config=True)
+    max_rounds = Int(50, min=1, help="Requests that one prompt may cost because of tools.").tag(config=True)
+
+    def __init__(self, shell: InteractiveShell, **given: Any) -> None:
+        super().__init__(shell=shell, **given)
+        self._workspace: Workspace | None = None
+
+    @property
+    def workspace(self) -> Workspace:
+        """The project that the magics work on, opened when first needed."""
+        if self._workspace is None:
+            self._workspace = gemnb.open_workspace(self.root or ".", home=self.home)
+            self._workspace.model = self.model
+            self._workspace.inject = self.context
+        return self._workspace
+
+    @workspace.setter
+    def workspace(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    @observe("root", "home")
+    def _moved(self, _: object) -> None:
+        self._workspace = None
+
+    @observe("model", "context")
+    def _changed(self, _: object) -> None:
+        if getattr(self, "_workspace", None) is not None:
+            self.workspace.model, self.workspace.inject = self.model, self.context
+
+    def explain(self) -> Explained:
+        """Each setting with its value and where it came from."""
+        ours = [(f"Gemnb.{name}", *self._source(name)) for name in self.trait_names(config=True)]
+        theirs = [(s.key, s.value, s.source) for s in self.workspace.settings.explain()]
+        return Explained((*ours, *theirs))
+
+    def _source(self, name: str) -> tuple[object, str]:
+        value = getattr(self, name)
+        fallback = {
+            "root": (self.workspace.root, "the notebook's folder"),
+            "home": (str(self.workspace.home), "$GEMINI_CLI_HOME" if os.environ.get("GEMINI_CLI_HOME") else "your home"),
+            "model": (self.workspace.settings.get("model.name").value, "the settings' model.name"),
+        }
+        if value is None and name in fallback:
+            return fallback[name]
+        return value, "default" if value == self.trait_defaults(name) else "%config, or IPython's configuration"
+
+    @no_var_expand
+    @line_magic
+    def sessions(self, line: str) -> SessionList | Deleted:
+        """List this project's sessions, or delete one.
+
+        `%sessions` numbers them as the terminal client does; `--all` lists every project of the store, `--hidden`
+        adds what is not shown, and why. `%sessions delete 2` deletes by number, id or a unique prefix of one.
+
+            s = %sessions --hidden
+        """
+        args = parse("sessions", line)
+        if args.command == "delete":
+            if not args.session:
+                raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
+            return self.workspace.delete(args.session)
+        return self.workspace.listing(everywhere=args.all, hidden=args.hidden)
+
+    @no_var_expand
+    @line_magic
+    def resume(self, line: str) -> Chat | SessionList:
+        """Go on with an earlier session of this project; it becomes the current one.
+
+        Give `latest`, `last-used`, a number of the list, an id or a unique prefix of one. `--fork` goes on in a copy,
+        `--new` starts afresh. Without a word it lists the sessions to pick from. `%chat` is the same.
+
+            chat = %resume latest
+        """
+        args = parse("resume", line)
+        if args.new:
+            return self.workspace.new_chat()
+        if args.session is None:
+            return self.workspace.listing()
+        return self.workspace.resume(args.session, fork=args.fork)
+
+    @no_var_expand
+    @line_magic
+    def chat(self, line: str) -> Chat | SessionList:
+        """Go on with an earlier session: the same as `%resume`.
+
+            chat = %chat last-used --fork
+        """
+        return self.resume(line)
+
+    @no_var_expand
+    @line_cell_magic
+    def gemini(self, line: str, cell: str | None = None) -> ShownReply:
+        """Send the line, or the whole cell, to the model; the answer streams in and is recorded as it goes.
+
+        The prompt is text: quotes, `{…}` and `$x` stay as they are. Without a session it starts one.
+
+            %%gemini
+            Why does the second test fail?
+        """
+        text = line if cell is None else f"{line}\n{cell}" if line.strip() else cell
+        if not text.strip():
+            raise UsageMistake("%gemini: write the prompt after it, or in the cell below `%%gemini`.")
+        chat = self.workspace.chat or self.workspace.new_chat()
+        chat.max_rounds = self.max_rounds
+        return show(self.shell, chat, text.strip("\n"), live=self.progress)
+
+

@@ -1,0 +1,40 @@
+"""A listing of sessions as a value: a list whose text form is the client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from gemnb.model.session import SessionInfo
+from gemnb.model.talk import clean_line
+from gemnb.store.titles import age_of
+
+NOTHING = "No sessions yet in this project: `%%gemini` starts one."
+
+
+class SessionList(list[SessionInfo]):
+    """The sessions of one or more projects, in the order of their numbers."""
+
+    def __init__(self, sessions: Iterable[SessionInfo], *, now: datetime) -> None:
+        super().__init__(sessions)
+        self.now = now
+
+    def __repr__(self) -> str:
+        return "\n".join(self.line(row) for row in self) or NOTHING
+
+    def line(self, row: SessionInfo) -> str:
+        """One row: number, title, age, marks, full id."""
+        number = f"{row.index:>3}." if row.index else "   -"
+        project = f" {clean_line(row.project_root)}:" if row.project_root else ""
+        return f"{number}{project} {row.title} ({', '.join(self.marks(row))}) [{clean_line(row.id)}]"
+
+    def marks(self, row: SessionInfo) -> list[str]:
+        """Its age, and what is to know of it."""
+        found = [age_of(row.last_updated, self.now)] if row.last_updated else []
+        found += ["current"] if row.is_current else []
+        found += [clean_line(note) for note in (row.hidden_because, row.risk, row.time_note) if note]
+        if row.state == "recovered":
+            found.append("recovered: its first line is lost")
+        if row.damage_count:
+            found.append(f"{row.damage_count} damaged lines")
+        return found
