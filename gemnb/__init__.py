@@ -10,17 +10,36 @@ from gemnb.errors import GemnbError, GemnbWarning
 if TYPE_CHECKING:  # names for readers and type checkers; IPython is not a must for a script
     from IPython.core.interactiveshell import InteractiveShell
 
+    from gemnb.services.genai import GenaiLlm
+    from gemnb.tables import messages_df, sessions_df, tool_calls_df, usage_df
     from gemnb.workspace import Workspace, open_workspace, projects
 
 __version__ = "0.1.0"
 
 _LAZY = {
+    "GenaiLlm": "gemnb.services.genai",
+    "messages_df": "gemnb.tables",
+    "sessions_df": "gemnb.tables",
+    "tool_calls_df": "gemnb.tables",
+    "usage_df": "gemnb.tables",
     "Workspace": "gemnb.workspace",
     "open_workspace": "gemnb.workspace",
     "projects": "gemnb.workspace",
 }
 
-__all__ = ["GemnbError", "GemnbWarning", "Workspace", "__version__", "open_workspace", "projects"]
+__all__ = [
+    "GemnbError",
+    "GemnbWarning",
+    "GenaiLlm",
+    "Workspace",
+    "__version__",
+    "messages_df",
+    "open_workspace",
+    "projects",
+    "sessions_df",
+    "tool_calls_df",
+    "usage_df",
+]
 
 
 def __getattr__(name: str) -> Any:

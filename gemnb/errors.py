@@ -56,9 +56,7 @@ class NoSessionsError(SessionError):
     code = "NO_SESSIONS_FOUND"
 
     def __init__(self) -> None:
-        super().__init__(
-            "No previous sessions found for this project: start one with `%%gemini` or `ws.new_chat()`."
-        )
+        super().__init__("No previous sessions found for this project: start one with `%%gemini` or `ws.new_chat()`.")
 
 
 class UnknownSessionError(SessionError):
@@ -147,7 +145,8 @@ class TurnLimitError(GemnbError):
     def __init__(self, limit: int, *, source: str) -> None:
         super().__init__(
             f"This session has reached the limit of {limit} turns that {source} sets (model.maxSessionTurns);"
-            " the prompt was not sent. Start a new session with `%resume --new` or `ws.new_chat()`, or raise the limit there."
+            " the prompt was not sent. Start a new session with `%resume --new` or `ws.new_chat()`,"
+            " or raise the limit there."
         )
         self.limit = limit
         self.source = source

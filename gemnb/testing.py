@@ -40,7 +40,11 @@ class ScriptedLlm:
         """The system instruction of each request."""
 
     def stream(
-        self, turns: Sequence[Turn], *, system: str | None = None, tools: Sequence[ToolDeclaration] = ()
+        self,
+        turns: Sequence[Turn],
+        *,
+        system: str | None = None,
+        tools: Sequence[ToolDeclaration] = (),  # noqa: ARG002
     ) -> Iterator[Chunk]:
         """Yield the next reply of the script, whatever is asked.
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from gemnb.errors import GemnbWarning, NoSessionsError
@@ -37,7 +38,14 @@ class Workspace:
     """
 
     def __init__(
-        self, root: str, *, home: Path, llm: Llm | None, clock: Clock, environ: Mapping[str, str], inject: bool = True
+        self,
+        root: str,
+        *,
+        home: Path,
+        llm: Llm | None,
+        clock: Clock,
+        environ: Mapping[str, str],
+        folders: tuple[Path, ...] | None = None,
     ) -> None:
         self.root = root
         self.home = home
@@ -45,12 +53,13 @@ class Workspace:
         self.chat: Chat | None = None
         self.model: str | None = None
         """Name of the model, where it is not the settings' one."""
-        self.inject = inject
+        self.inject = True
         """Whether a talk begins with the injected context (date, platform, workspace)."""
         self._llm = llm
         self._environ = environ
         self._projects = Projects(home)
-        self.store = SessionStore(lambda: self._projects.folders(root), clock=clock)
+        self.store = SessionStore(lambda: folders or self._projects.folders(root), clock=clock)
+        self._folders = folders
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}: slug {self.slug}, home {self.home}>"
@@ -58,7 +67,7 @@ class Workspace:
     @property
     def slug(self) -> str:
         """Name of the project's folder in the store: the one it has, else the one it would get."""
-        return self._projects.propose(self.root)
+        return self._folders[0].name if self._folders else self._projects.propose(self.root)
 
     @property
     def folder(self) -> Path:
@@ -96,7 +105,7 @@ class Workspace:
         rows: list[SessionInfo] = []
         if everywhere:
             for project in self.projects():
-                store = SessionStore(lambda folder=project.folder: (folder,), clock=self.clock)
+                store = SessionStore(partial(_only, project.folder), clock=self.clock)
                 named = project.root or f"({project.slug})"
                 rows += [replace(row, project_root=named) for row in store.list(hidden=hidden, current=self._current)]
         else:
@@ -243,7 +252,9 @@ class Workspace:
         return path
 
     def _context(self) -> str | None:
-        return session_context(Path(self.root), temp=self.folder, now=self.clock().astimezone()) if self.inject else None
+        return (
+            session_context(Path(self.root), temp=self.folder, now=self.clock().astimezone()) if self.inject else None
+        )
 
 
 def open_workspace(
@@ -276,3 +287,7 @@ def open_workspace(
 def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
     """Every project of the store below `home` (by default as in `open_workspace`), orphans too."""
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
+
+
+def _only(folder: Path) -> tuple[Path, ...]:
+    return (folder,)

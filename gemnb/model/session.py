@@ -59,6 +59,8 @@ class SessionInfo:
     """Its number in the listing, from 1, oldest start first; None for a hidden one."""
     title: str = ""
     summary: str | None = None
+    prompt: str | None = None
+    """The first prompt of the live talk, as it was typed, on one line."""
     started_at: datetime | None = None
     last_updated: datetime | None = None
     message_count: int = 0

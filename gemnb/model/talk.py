@@ -1,4 +1,4 @@
-"""What counts in a talk: injected context, prompts, what can be resumed, titles. One place for these rules (FORMAT.md 3 and 8)."""
+"""What counts in a talk: injected context, prompts, what can be resumed. The one place for these rules."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 class Spoken(Protocol):
     """What these rules need of a message: a `Message`, or a record that was read with fewer fields."""
 
+    # ruff: noqa: D102 - the names are those of `Message`
     @property
     def type(self) -> str | None: ...
     @property

@@ -24,7 +24,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the mistake as one sentence."""
-        raise UsageMistake(f"%{self.prog}: {message}. {' '.join(self.format_usage().split())} (`%{self.prog}?` tells more)")
+        raise UsageMistake(
+            f"%{self.prog}: {message}. {' '.join(self.format_usage().split())} (`%{self.prog}?` tells more)"
+        )
 
 
 def words(line: str, *, magic: str) -> list[str]:

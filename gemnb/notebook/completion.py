@@ -42,7 +42,8 @@ def make_matcher(
             "ordered": True,
         }
 
-    return gemnb_magics
+    matcher: Callable[[CompletionContext], Any] = gemnb_magics
+    return matcher
 
 
 def candidates(magics: Gemnb, name: str, before: Sequence[str]) -> list[str]:

@@ -62,7 +62,7 @@ def unload(ip: InteractiveShell) -> None:
         for name in [n for n, function in table.items() if getattr(function, "__self__", None) is loaded.magics]:
             del table[name]
     ip.magics_manager.registry.pop(type(loaded.magics).__name__, None)
-    ip.configurables[:] = [c for c in ip.configurables if c is not loaded.magics]
+    ip.configurables[:] = [c for c in ip.configurables if id(c) != id(loaded.magics)]
     transformers = ip.input_transformer_manager
     transformers.token_transformers[:] = [
         t for t in transformers.token_transformers if t is not loaded.line_transformer

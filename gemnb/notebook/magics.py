@@ -33,10 +33,18 @@ class Explained:
 class Gemnb(Magics):
     """Settings and magics of gemnb: `%config Gemnb` lists them, `Gemnb.explain()` says where each value came from."""
 
-    model = Unicode(None, allow_none=True, help="Model that answers; else the settings' `model.name`, else gemnb's default.").tag(config=True)
-    root = Unicode(None, allow_none=True, help="The project's folder; else the folder of the notebook.").tag(config=True)
-    home = Unicode(None, allow_none=True, help="The folder that holds `.gemini`; else $GEMINI_CLI_HOME, else your home.").tag(config=True)
-    context = Bool(True, help="Begin a talk with date, platform and workspace, as the terminal client does.").tag(config=True)
+    model = Unicode(
+        None, allow_none=True, help="Model that answers; else the settings' `model.name`, else gemnb's default."
+    ).tag(config=True)
+    root = Unicode(None, allow_none=True, help="The project's folder; else the folder of the notebook.").tag(
+        config=True
+    )
+    home = Unicode(
+        None, allow_none=True, help="The folder that holds `.gemini`; else $GEMINI_CLI_HOME, else your home."
+    ).tag(config=True)
+    context = Bool(True, help="Begin a talk with date, platform and workspace, as the terminal client does.").tag(
+        config=True
+    )
     progress = Bool(True, help="Show an answer as it comes.").tag(config=True)
     max_rounds = Int(50, min=1, help="Requests that one prompt may cost because of tools.").tag(config=True)
 
@@ -76,7 +84,10 @@ class Gemnb(Magics):
         value = getattr(self, name)
         fallback = {
             "root": (self.workspace.root, "the notebook's folder"),
-            "home": (str(self.workspace.home), "$GEMINI_CLI_HOME" if os.environ.get("GEMINI_CLI_HOME") else "your home"),
+            "home": (
+                str(self.workspace.home),
+                "$GEMINI_CLI_HOME" if os.environ.get("GEMINI_CLI_HOME") else "your home",
+            ),
             "model": (self.workspace.settings.get("model.name").value, "the settings' model.name"),
         }
         if value is None and name in fallback:
@@ -96,7 +107,9 @@ class Gemnb(Magics):
         args = parse("sessions", line)
         if args.command == "delete":
             if not args.session:
-                raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
+                raise UsageMistake(
+                    "%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them."
+                )
             return self.workspace.delete(args.session)
         return self.workspace.listing(everywhere=args.all, hidden=args.hidden)
 
@@ -110,7 +123,10 @@ class Gemnb(Magics):
 
             chat = %resume latest
         """
-        args = parse("resume", line)
+        return self._resume("resume", line)
+
+    def _resume(self, magic: str, line: str) -> Chat | SessionList:
+        args = parse(magic, line)
         if args.new:
             return self.workspace.new_chat()
         if args.session is None:
@@ -122,9 +138,9 @@ class Gemnb(Magics):
     def chat(self, line: str) -> Chat | SessionList:
         """Go on with an earlier session: the same as `%resume`.
 
-            chat = %chat last-used --fork
+        chat = %chat last-used --fork
         """
-        return self.resume(line)
+        return self._resume("chat", line)
 
     @no_var_expand
     @line_cell_magic
@@ -141,6 +157,5 @@ class Gemnb(Magics):
             raise UsageMistake("%gemini: write the prompt after it, or in the cell below `%%gemini`.")
         chat = self.workspace.chat or self.workspace.new_chat()
         chat.max_rounds = self.max_rounds
+        assert self.shell is not None  # the magics are made with one
         return show(self.shell, chat, text.strip("\n"), live=self.progress)
-
-

@@ -59,9 +59,9 @@ def _magic_places(line: list[TokenInfo]) -> Iterable[int]:
         start += 1
     assigned = _find_assign_op(line)
     for at in {start} | ({assigned + 1} if assigned is not None else set()):
-        if at + 1 < len(line) and line[at].string == "%" and line[at + 1].type == tokenize.NAME:
-            if line[at].end == line[at + 1].start:
-                yield at
+        percent, name = line[at : at + 2] if at + 1 < len(line) else (None, None)
+        if percent and name and percent.string == "%" and name.type == tokenize.NAME and percent.end == name.start:
+            yield at
 
 
 def cell_transformer(names: Names, ours: frozenset[str]) -> Callable[[list[str]], list[str]]:

@@ -22,7 +22,7 @@ WORDS = {
     Outcome.BLOCKED: "The prompt was blocked before the model saw it. Ask in other words.",
     Outcome.REFUSED: "A tool call was not allowed, so the answer ends here.",
     Outcome.CANCELLED: "The answer was stopped before it was complete.",
-    Outcome.TURN_LIMIT: "The model kept calling tools for too many rounds. Ask it to go on, or raise `chat.max_rounds`.",
+    Outcome.TURN_LIMIT: "The model called tools for too many rounds. Ask it to go on, or raise `chat.max_rounds`.",
 }
 """What a person reads, and the record says, after an answer that is not complete."""
 

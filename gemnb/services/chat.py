@@ -90,7 +90,7 @@ class Chat:
         llm: Callable[[], Llm],
         clock: Clock,
         new_id: Callable[[], str],
-        limit: Limit = Limit(),  # noqa: B008 - frozen
+        limit: Limit = Limit(),
         system: Callable[[], str | None] = lambda: None,
         context: Callable[[], str | None] = lambda: None,
     ) -> None:

@@ -1,4 +1,4 @@
-"""From records to what the model is sent (FORMAT.md 4): the client's rules first, then the repairs that the API needs."""
+"""From records to what the model is sent: the client's rules first, then the repairs that the API needs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ from gemnb.model.talk import is_context_text, is_injected, standing
 from gemnb.model.turns import ChatHistory, Repair, Turn
 
 PART_KEYS = frozenset(
-    "text thought thoughtSignature functionCall functionResponse inlineData fileData executableCode"
-    " codeExecutionResult videoMetadata toolCall toolResponse".split()
+    [
+        "text",
+        "thought",
+        "thoughtSignature",
+        "functionCall",
+        "functionResponse",
+        "inlineData",
+        "fileData",
+        "executableCode",
+        "codeExecutionResult",
+        "videoMetadata",
+        "toolCall",
+        "toolResponse",
+    ]
 )
 NO_RESULT = "No result was recorded for this call: it was cancelled, or the session ended before it was answered."
 
@@ -150,10 +162,10 @@ def _paired(turns: Sequence[Turn], repairs: list[Repair]) -> Iterator[Turn]:
         if turn.role != "model":
             yield from _without_responses(turn, used, repairs)
             continue
-        turn = _each_call_once(turn, repairs)
-        yield turn
-        if calls := turn.calls:
-            yield _answers_of(turn, calls, answers, at, repairs)
+        answer = _each_call_once(turn, repairs)
+        yield answer
+        if calls := answer.calls:
+            yield _answers_of(answer, calls, answers, at, repairs)
             used.update(str(call.get("id")) for call in calls)
 
 
@@ -182,7 +194,9 @@ def _answers_of(
         if waiting:
             parts.append(waiting.popleft().part)
         else:
-            repairs.append(Repair(turn.id, f"the call of {call.get('name')} had no result and got an error in its place"))
+            repairs.append(
+                Repair(turn.id, f"the call of {call.get('name')} had no result and got an error in its place")
+            )
             named = {key: call[key] for key in ("id", "name") if key in call}
             parts.append({"functionResponse": named | {"response": {"error": NO_RESULT}}})
     return Turn(f"{turn.id}_response", "user", tuple(parts))

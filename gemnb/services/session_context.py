@@ -24,7 +24,7 @@ def session_context(root: Path, *, temp: Path, now: datetime) -> str:
     return "\n".join(
         [
             "<session_context>",
-            "This is gemnb, a notebook that keeps its talks where Gemini CLI keeps them. We are setting up the context for our chat.",
+            "This talk goes on in a notebook, with gemnb. Here is what surrounds it.",
             f"Today's date is {date} (formatted according to the user's locale).",
             f"My operating system is: {sys.platform}",
             f"The project's temporary directory is: {temp}",

@@ -45,10 +45,10 @@ class Line(msgspec.Struct, rename=_ON_DISK):
     thoughts: Any = None
     tool_calls: Any = None
     model: str | None = None
-    start_time: str | None | UnsetType = UNSET
-    last_updated: str | None | UnsetType = UNSET
-    kind: str | None | UnsetType = UNSET
-    summary: str | None | UnsetType = UNSET
+    start_time: str | UnsetType | None = UNSET
+    last_updated: str | UnsetType | None = UNSET
+    kind: str | UnsetType | None = UNSET
+    summary: str | UnsetType | None = UNSET
     messages: list[Line] | None = None
     raw: JsonObject | None = None
     """The record verbatim, where it was decoded whole."""

@@ -15,7 +15,9 @@ from gemnb.errors import CheckpointError, UnsafePathError
 
 LONGEST_NAME = 255
 """Bytes in a file name, on every file system in use."""
-RESERVED = frozenset({"chats", "logs", "tool-outputs", "memory", "plans", "tracker", "tasks", "images", "shell_history"})
+RESERVED = frozenset(
+    {"chats", "logs", "tool-outputs", "memory", "plans", "tracker", "tasks", "images", "shell_history"}
+)
 """Folders of a project's own, which no session id may name."""
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")

@@ -9,7 +9,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,7 +164,9 @@ class Projects:
 
     def _write(self, entries: dict[str, str]) -> None:
         temporary = self._path.with_name(f"projects.json.{uuid.uuid4().hex}.tmp")
-        _create(temporary, json.dumps({"projects": entries}, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass"))
+        _create(
+            temporary, json.dumps({"projects": entries}, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass")
+        )
         try:
             temporary.replace(self._path)
         except OSError:
@@ -197,10 +199,8 @@ class Projects:
         try:
             yield
         finally:
-            try:
+            with suppress(OSError):  # taken over as stale by another
                 lock.rmdir()
-            except OSError:
-                pass  # taken over as stale by another
 
 
 def slugify(root: str) -> str:
@@ -220,7 +220,7 @@ def read_marker(folder: Path) -> str | None:
     if len(data) > LONGEST_MARKER or rest.strip():
         return None
     text = line.decode("utf-8", "surrogateescape").strip()
-    return text if text.startswith("/") and text.isprintable() or re.match(r"[A-Za-z]:[\\/]", text) else None
+    return text if (text.startswith("/") and text.isprintable()) or re.match(r"[A-Za-z]:[\\/]", text) else None
 
 
 def _count_sessions(folder: Path) -> int:

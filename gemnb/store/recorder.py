@@ -1,4 +1,4 @@
-"""A live session's journal: appends records, notices what others wrote, and tells its health. It never raises for a disk."""
+"""A live session's file: appends records, notices what others wrote, tells its health. No disk makes it raise."""
 
 from __future__ import annotations
 

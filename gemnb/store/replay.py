@@ -56,7 +56,7 @@ def fold(
     """Fold `records`: a message replaces the one with its id and keeps that one's place.
 
     Args:
-        as_client: see what the client sees, its own accidents included: a talk that its second start-up emptied is empty.
+        as_client: see what the client sees, its accidents included: what its second start-up emptied is empty.
         steps: keep the talk before each rewind and replacement, for an undo.
         into: go on with this fold, which is changed.
     """
@@ -155,7 +155,7 @@ def _records(values: Iterable[JsonObject | Damage]) -> Iterator[Line | Damage]:
 
 def _older_form(file: Any, found: Fold) -> Fold | None:
     """The fold of a file that is one object over many lines, or None where it is none."""
-    if not found.damage or found.damage[0].line != 1 and found.damage[0].offset != 0:
+    if not found.damage or (found.damage[0].line != 1 and found.damage[0].offset != 0):
         return None
     file.seek(0)
     raw = parse_whole(file.read())

@@ -19,8 +19,9 @@ from gemnb.errors import (
     UnreadableSessionError,
 )
 from gemnb.model.session import Session, SessionInfo
-from gemnb.model.talk import is_resumable, prompts, standing, typed_text
+from gemnb.model.talk import clean_line, is_resumable, prompts, standing, typed_text
 from gemnb.store import replay
+from gemnb.store.journal import open_regular
 from gemnb.store.paths import artifacts, is_session_name, kind_of
 from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
 from gemnb.store.titles import title_of
@@ -99,13 +100,13 @@ class SessionStore:
             return replace(session, header=replace(session.header, session_id=info.id))
         return session
 
-    def family(self, info: SessionInfo) -> list[Path]:
+    def family(self, info: SessionInfo) -> Sequence[Path]:
         """Everything that belongs to the session: its files, older twins, logs, outputs, sub-agents."""
         rows = [row for row in self.list(hidden=True) if row.id == info.id and row.state != "subagent"]
         files = [row.path for row in rows if kind_of(row.path) == "file"] or [info.path]
         if info.path not in files:
             files.append(info.path)
-        return files + [path for folder in self.folders for path in artifacts(folder, info.id)]
+        return [*files, *(path for folder in self.folders for path in artifacts(folder, info.id))]
 
     def delete(self, info: SessionInfo, *, current: str | None = None) -> Deleted:
         """Delete a session with all that belongs to it, by its full id.
@@ -170,6 +171,7 @@ def describe(found: Fold, path: Path, *, size: int, mtime: float, now: datetime)
         id=own_id if isinstance(own_id, str) and own_id else id_from_name(path),
         title=title_of(found.meta.get("summary"), typed_text(asked[0]) if asked else None, first_prompt(found)),
         summary=found.meta.get("summary"),
+        prompt=clean_line(typed_text(asked[0])) if asked else None,
         started_at=started,
         last_updated=updated,
         message_count=len(live),
@@ -212,7 +214,7 @@ def _own_risk(found: Fold, path: Path, state: str) -> str | None:
 
 
 def _begins_with_bom(path: Path) -> bool:
-    with replay.open_regular(path) as file:
+    with open_regular(path) as file:
         return file.read(3) == b"\xef\xbb\xbf"
 
 
@@ -254,9 +256,7 @@ def _dangers(rows: Iterable[SessionInfo]) -> dict[tuple[Path, str], str]:
     return found
 
 
-def _marked(
-    row: SessionInfo, number: int, dangers: dict[tuple[Path, str], str], current: str | None
-) -> SessionInfo:
+def _marked(row: SessionInfo, number: int, dangers: dict[tuple[Path, str], str], current: str | None) -> SessionInfo:
     risk = row.risk or dangers.get((row.path.parent, row.path.stem[-SHORT_ID:]))
     state = "at_risk" if risk and row.state == "ok" else row.state
     why = f"The terminal client would delete it at its next start: {risk}." if risk else None

@@ -1,0 +1,225 @@
+"""Answers requests of the vectors' protocol, one JSON line each: a thin shell over gemnb's functions."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gemnb.errors import GemnbError, NoSessionsError
+from gemnb.model.records import text_of
+from gemnb.model.talk import clean_line, is_resumable, prompts
+from gemnb.services import projection
+from gemnb.store import codec
+from gemnb.store.projects import MARKER, Projects
+from gemnb.store.replay import Fold, parse_time, read_fold
+from gemnb.store.sessions import SessionStore
+from gemnb.store.titles import age_of, short_age
+
+Request = dict[str, Any]
+
+
+def expand(value: Any) -> Any:
+    """Texts that stand for long ones, written out."""
+    if isinstance(value, dict):
+        if set(value) == {"$repeat"}:
+            return value["$repeat"][0] * value["$repeat"][1]
+        if set(value) == {"$runs"}:
+            return "".join(r if isinstance(r, str) else r[0] * r[1] for r in value["$runs"])
+        return {key: expand(item) for key, item in value.items()}
+    return [expand(item) for item in value] if isinstance(value, list) else value
+
+
+def to_bytes(spec: Any) -> bytes:
+    """The bytes of a session input."""
+    if isinstance(spec, str):
+        return spec.encode("utf-8", "surrogatepass")
+    if isinstance(spec, list):
+        spec = {"lines": spec}
+    if "base64" in spec:
+        return base64.b64decode(spec["base64"])
+    if "text" in spec:
+        return to_bytes(spec["text"])
+    lines = [line if isinstance(line, str) else json.dumps(line) for line in spec["lines"]]
+    return to_bytes("\n".join(lines) + spec.get("eof", "\n"))
+
+
+def load(request: Request, folder: Path) -> Any:
+    path = Path(request["file"]) if "file" in request else folder / "session-2026-01-10T08-00-abcdef12.jsonl"
+    if "file" not in request:
+        path.write_bytes(to_bytes({k: v for k, v in request.items() if k in ("lines", "text", "base64", "eof")}))
+    try:
+        found = read_fold(path, as_client=True)
+    except OSError:
+        return None
+    if not found.headers:
+        return None
+    return conversation(found, metadata_only=bool(request.get("metadataOnly")))
+
+
+METADATA = (
+    "sessionId",
+    "projectHash",
+    "startTime",
+    "lastUpdated",
+    "summary",
+    "memoryScratchpad",
+    "directories",
+    "kind",
+)
+
+
+def conversation(found: Fold, *, metadata_only: bool) -> Any:
+    """The fold in the form that the client gives it."""
+    live = list(found.live.values())
+    users = [line for line in live if line.type == "user"]
+    result = {key: value for key, value in found.raw_meta.items() if found.whole_file or key in METADATA}
+    result["messages"] = [] if metadata_only else [line.raw for line in live]
+    result["userMessageCount"] = len(users)
+    result["hasResumableContent"] = any(map(is_resumable, live))
+    if metadata_only or not found.whole_file:
+        result["messageCount"] = len(live)
+        if first := next((text_of(line.content) for line in prompts(found.known.values())), None):
+            result["firstUserMessage"] = first
+    if "memoryScratchpad" in result:
+        result["memoryScratchpadIsStale"] = False
+    return result
+
+
+def client_history(request: Request, folder: Path) -> Any:
+    raw = request["messages"] if "messages" in request else load(request, folder)["messages"]
+    turns = projection.client_turns(codec.decode_message(message) for message in raw)
+    return [{"id": turn.id, "content": turn.content} for turn in turns]
+
+
+def store_of(request: Request, folder: Path) -> SessionStore:
+    """The store that a request's files make."""
+    chats = folder / "chats"
+    chats.mkdir()
+    for name, spec in request.get("files", {}).items():
+        path = chats / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(to_bytes(spec))
+        if isinstance(spec, dict) and (at := parse_time(spec.get("mtime"))):
+            os.utime(path, (at.timestamp(), at.timestamp()))
+    now = parse_time(request["now"])
+    assert now
+    return SessionStore(lambda: (folder,), clock=lambda: now)
+
+
+def zulu(at: datetime | None) -> str:
+    assert at
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def list_(request: Request, folder: Path) -> Any:
+    rows = store_of(request, folder).list(current=request.get("currentSessionId"))
+    return [
+        {
+            "index": row.index,
+            "id": row.id,
+            "fileName": row.path.name,
+            "displayName": row.title,
+            "firstUserMessage": row.prompt or "",
+            "messageCount": row.message_count,
+            "startTime": zulu(row.started_at),
+            "lastUpdated": zulu(row.last_updated),
+            "isCurrentSession": row.is_current,
+        }
+        | ({"summary": row.summary} if row.summary is not None else {})
+        for row in rows
+    ]
+
+
+def find(request: Request, folder: Path) -> Any:
+    store = store_of(request, folder)
+    now = parse_time(request["now"])
+    assert now
+    try:
+        row = store.find(request["identifier"])
+    except GemnbError as error:
+        if isinstance(error, NoSessionsError):
+            message = "No previous sessions found for this project."
+        else:
+            message = (
+                f'Invalid session identifier "{request["identifier"]}".\n  Searched for sessions in <TMP>/chats.\n'
+                "  Use --list-sessions to see available sessions, then use"
+                " --resume {number}, --resume {uuid}, or --resume latest."
+            )
+        return {"found": False, "code": error.code, "message": message}
+    assert row.started_at
+    told = f"Session {row.index}: {row.title} ({row.message_count} messages, {age_of(row.started_at, now).lower()})"
+    return {"found": True, "file": row.path.name, "id": row.id, "displayInfo": told}
+
+
+def exists(request: Request, folder: Path) -> Any:
+    rows = store_of(request, folder).list()
+    return any(row.id == request["sessionId"] for row in rows)
+
+
+def clean_message(request: Request, folder: Path) -> Any:
+    return clean_line(request["text"])
+
+
+def relative_time(request: Request, folder: Path) -> Any:
+    at, now = parse_time(request["timestamp"]), parse_time(request["now"])
+    assert now
+    if at is None:
+        raise ValueError("no time")
+    return (age_of if request.get("style") == "long" else short_age)(at, now)
+
+
+def slug(request: Request, folder: Path) -> Any:
+    home = folder / "home"
+    home.mkdir()
+    for name, text in {**request.get("home", {}), **request.get("prepare", {})}.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(to_bytes(text))
+    projects = Projects(home)
+    slugs = [{"root": root, "slug": projects.claim(root)} for root in request["roots"]]
+    files = sorted(str(p.relative_to(home / ".gemini")) for p in (home / ".gemini").rglob("*") if p.is_file())
+    return {
+        "slugs": slugs,
+        "registry": json.loads((home / ".gemini" / "projects.json").read_text("utf-8")),
+        "files": files,
+        "markers": {f: (home / ".gemini" / f).read_text("utf-8") for f in files if f.endswith(MARKER)},
+    }
+
+
+COMMANDS = {
+    "load": load,
+    "client_history": client_history,
+    "list": list_,
+    "find": find,
+    "exists": exists,
+    "clean_message": clean_message,
+    "relative_time": relative_time,
+    "slug": slug,
+}
+
+
+def answer(request: Request) -> dict[str, Any]:
+    command = COMMANDS.get(request.get("cmd", ""))
+    if command is None:
+        return {"ok": False, "skip": True}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return {"ok": True, "result": command(expand(request), Path(folder).resolve())}
+        except (GemnbError, ValueError, KeyError, TypeError, OSError) as error:
+            return {"ok": False, "error": {"message": f"{type(error).__name__}: {error}"}}
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        if line.strip():
+            sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
