@@ -101,15 +101,23 @@ def repaired(turns: Sequence[Turn]) -> ChatHistory:
     a response to no call goes. Two prompts in a row stay two turns.
     """
     repairs: list[Repair] = []
-    identified = _with_ids(_without_empty_parts(turns, repairs), repairs)
+    identified = _with_ids(_in_their_place(turns, repairs), repairs)
     return ChatHistory(tuple(_paired(identified, repairs)), tuple(repairs))
 
 
-def _without_empty_parts(turns: Sequence[Turn], repairs: list[Repair]) -> Iterator[Turn]:
+_MISPLACED = {"user": "functionCall", "model": "functionResponse"}
+
+
+def _in_their_place(turns: Sequence[Turn], repairs: list[Repair]) -> Iterator[Turn]:
+    """`turns` without empty parts, and without calls of a person or responses of the model."""
     for turn in turns:
-        parts = tuple(_trimmed(part) for part in turn.parts if part and part != {"text": ""})
-        if len(parts) < len(turn.parts):
+        kept = [part for part in turn.parts if part and part != {"text": ""}]
+        if len(kept) < len(turn.parts):
             repairs.append(Repair(turn.id, "an empty part was left out"))
+        wrong = _MISPLACED.get(turn.role, "")
+        parts = tuple(_trimmed(part) for part in kept if wrong not in part)
+        if len(parts) < len(kept):
+            repairs.append(Repair(turn.id, f"a {wrong} in a {turn.role} turn was left out"))
         if parts:
             yield replace(turn, parts=parts)
 

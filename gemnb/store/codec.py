@@ -118,7 +118,7 @@ def encode_message(message: Message) -> JsonObject:
     known: JsonObject = {
         "id": message.id,
         "timestamp": message.timestamp,
-        "type": message.type,
+        "type": message.type or None,
         "content": message.content,
         "displayContent": message.display_content,
         "thoughts": [_encode_thought(t) for t in message.thoughts] or None,
@@ -234,7 +234,11 @@ def _thought(raw: JsonObject) -> Thought:
 
 
 def _encode_thought(thought: Thought) -> JsonObject:
-    known: JsonObject = {"subject": thought.subject, "description": thought.description, "timestamp": thought.timestamp}
+    known: JsonObject = {
+        "subject": thought.subject or None,
+        "description": thought.description or None,
+        "timestamp": thought.timestamp,
+    }
     return _present(known) | thought.extra
 
 
