@@ -93,3 +93,18 @@ def _usage(told: Mapping[str, Any], turns: Sequence[Turn], parts: Sequence[Part]
     asked = sum(len(str(part)) for turn in turns for part in turn.parts) // 4
     said = sum(len(str(part)) for part in parts) // 4
     return Tokens(input=asked, output=said, cached=0, thoughts=0, tool=0, total=asked + said)
+
+
+def demo_llm() -> ScriptedLlm:
+    """The scripted model of the tour: it says what it is, and what it was asked."""
+    return ScriptedLlm(default=_demo_answer)
+
+
+def _demo_answer(turns: Sequence[Turn]) -> str:
+    prompt = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
+    asked = sum(turn.role == "user" and bool(turn.text) for turn in turns)
+    return (
+        "*I am a scripted model: there is no key, so nothing left this machine.*\n\n"
+        f"You asked: **{prompt.strip()[:200]}**\n\n"
+        f"A real model would now see the {len(turns)} turns of this session, {asked} of them yours."
+    )

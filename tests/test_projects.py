@@ -1,0 +1,95 @@
+"""Registry, slugs, markers: nothing is lost, nothing written over that was not understood."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gemnb.store.projects import Projects, slugify
+
+
+@pytest.mark.parametrize(
+    ("root", "slug"),
+    [
+        ("/a/My App", "my-app"),
+        ("/a/日本語", "project"),
+        ("/", "project"),
+        ("/a/--x--", "x"),
+        ("/a/a__b", "a-b"),
+        ("/a/.dot", "dot"),
+    ],
+)
+def test_slugify(root: str, slug: str) -> None:
+    assert slugify(root) == slug
+
+
+def test_a_claim_is_registered_and_marked(home: Path) -> None:
+    projects = Projects(home)
+
+    assert projects.claim("/srv/app") == "app" and projects.claim("/other/app") == "app-1"
+
+    registry = json.loads((home / ".gemini/projects.json").read_text())
+    assert registry == {"projects": {"/srv/app": "app", "/other/app": "app-1"}}
+    assert (home / ".gemini/tmp/app-1/.project_root").read_text() == "/other/app"
+    assert (home / ".gemini/history/app-1/.project_root").read_text() == "/other/app"
+    assert not (home / ".gemini/projects.json.lock").exists()
+    assert (home / ".gemini/projects.json").stat().st_mode & 0o777 == 0o600
+    assert (home / ".gemini/tmp/app").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "text", ["{cut", "[]", "null", '{"projects": {"/a": "Bad_Slug", "/b": "good"}}', '{"projects": 5}']
+)
+def test_a_registry_that_was_not_understood_is_left_as_it_is(home: Path, text: str) -> None:
+    (home / ".gemini").mkdir(parents=True)
+    (home / ".gemini/projects.json").write_text(text)
+
+    assert Projects(home).claim("/srv/new") == "new"
+    assert (home / ".gemini/projects.json").read_text() == text
+    assert Projects(home).slug("/srv/new") == "new"
+
+
+@pytest.mark.parametrize("slug", ["..", "../x", "a/b", "A", "", "x\0", 5, None])
+def test_a_hostile_slug_leads_nowhere(home: Path, slug: object) -> None:
+    (home / ".gemini").mkdir(parents=True)
+    (home / ".gemini/projects.json").write_text(json.dumps({"projects": {"/srv/app": slug}}))
+
+    assert Projects(home).slug("/srv/app") is None
+    assert Projects(home).folders("/srv/app") == ()
+
+
+def test_a_stale_lock_is_taken_over(home: Path) -> None:
+    lock = home / ".gemini/projects.json.lock"
+    lock.mkdir(parents=True)
+    old = time.time() - 60
+    os.utime(lock, (old, old))
+
+    assert Projects(home).claim("/srv/app") == "app" and not lock.exists()
+
+
+def _claim(home: str, number: int) -> None:
+    Projects(Path(home)).claim(f"/srv/{number % 4}/app{number // 4}")
+
+
+def test_eight_processes_at_once_lose_nothing(home: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(8) as pool:
+        pool.starmap(_claim, [(str(home), n) for n in range(16)])
+
+    registry = json.loads((home / ".gemini/projects.json").read_text())["projects"]
+    assert len(registry) == 16 and len(set(registry.values())) == 16
+
+
+def test_every_project_is_listed_orphans_too(home: Path, root: Path) -> None:
+    projects = Projects(home)
+    projects.claim(str(root))
+    projects.claim("/gone/away")
+    (home / ".gemini/tmp" / ("ab" * 32) / "chats").mkdir(parents=True)
+    (home / ".gemini/tmp/linked").symlink_to("/etc")
+
+    assert {(p.slug, p.state) for p in projects.all()} == {("app", "ok"), ("away", "orphan"), ("ab" * 32, "legacy")}
