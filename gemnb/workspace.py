@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from gemnb.errors import GemnbWarning, NoSessionsError
-from gemnb.model.records import Header, Message
+from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoSessionsError
+from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
+from gemnb.model.talk import is_injected
 from gemnb.model.turns import ChatHistory
 from gemnb.services.chat import Chat, Limit, iso
 from gemnb.services.listing import SessionList
 from gemnb.services.llm import Llm
 from gemnb.services.projection import history
 from gemnb.services.session_context import session_context
-from gemnb.store import live
+from gemnb.store import live, outputs
+from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.live import LiveJournal
-from gemnb.store.paths import home_folder, project_hash, session_file_name
+from gemnb.store.paths import encode_tag, home_folder, project_hash, session_file_name
 from gemnb.store.projects import Project, Projects
 from gemnb.store.recorder import Recorder
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
@@ -182,6 +184,56 @@ class Workspace:
         """Every project of the store, orphans too."""
         return self._projects.all()
 
+    def save_checkpoint(self, tag: str, *, overwrite: bool = False) -> Checkpoint:
+        """Save the current talk under `tag`, as the client does.
+
+        Raises:
+            NoChatError: nothing is attached.
+            CheckpointError: the tag cannot be, or is there already.
+        """
+        contents = history(self.attached().messages).contents()
+        encode_tag(tag)  # a tag that cannot be leaves no folder behind
+        return self._checkpoints(claim=True).save(tag, contents, overwrite=overwrite)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The project's checkpoints, by tag."""
+        return list(self._checkpoints())
+
+    def load_checkpoint(self, tag: str) -> Chat:
+        """Go on from a checkpoint in a session of its own; the one it was saved in stays as it is.
+
+        Raises:
+            CheckpointError: there is none, or it cannot be read.
+        """
+        contents = self._checkpoints().load(tag)
+        now = iso(self.clock())
+        header = Header(
+            session_id=self._new_session_id(), project_hash=project_hash(self.root), start_time=now, last_updated=now
+        )
+        return self._attach_new(header, list(_messages_of(contents, now)))
+
+    def delete_checkpoint(self, tag: str) -> None:
+        """Delete a checkpoint.
+
+        Raises:
+            CheckpointError: there is none.
+        """
+        if not self._checkpoints().delete(tag):
+            raise CheckpointError(f"There is no checkpoint {tag!r} to delete.")
+
+    def _checkpoints(self, *, claim: bool = False) -> Checkpoints:
+        return Checkpoints(self._projects.tmp / self._projects.claim(self.root) if claim else self.folder)
+
+    def attached(self) -> Chat:
+        """The current chat.
+
+        Raises:
+            NoChatError: nothing is attached.
+        """
+        if self.chat is None:
+            raise NoChatError
+        return self.chat
+
     @property
     def _current(self) -> str | None:
         return self.chat.session_id if self.chat else None
@@ -239,6 +291,9 @@ class Workspace:
             clock=self.clock,
             new_id=lambda: str(uuid.uuid4()),
             limit=Limit(limit.value, limit.source) if isinstance(limit.value, int) else Limit(),
+            past=session.history if session else (),
+            threshold=_fraction(self.settings.get("model.compressionThreshold").value),
+            save_output=partial(outputs.save, lambda: self.folder, header.session_id),
             context=self._context if self.inject else lambda: None,
         )
         self.chat = chat
@@ -287,6 +342,21 @@ def open_workspace(
 def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
     """Every project of the store below `home` (by default as in `open_workspace`), orphans too."""
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
+
+
+def _fraction(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0.5
+
+
+def _messages_of(contents: Iterable[JsonObject], now: str) -> Iterator[Message]:
+    """The messages that a checkpoint's Contents make; the injected context is made anew."""
+    for content in contents:
+        parts = content.get("parts")
+        kind = "gemini" if content.get("role") == "model" else "user"
+        held = parts if isinstance(parts, list) else []
+        message = Message(id=str(uuid.uuid4()), type=kind, timestamp=now, content=held)
+        if not is_injected(message):
+            yield message
 
 
 def _only(folder: Path) -> tuple[Path, ...]:

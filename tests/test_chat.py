@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, SID, TALK, gemini, header, to_bytes, user
+from support import NOW, SID, TALK, gemini, header, to_bytes, user
 from test_projection import assert_paired
 
 import gemnb
@@ -420,7 +419,7 @@ def test_a_fork_leaves_its_source(ws: gemnb.Workspace, llm: ScriptedLlm, write_s
     chat.send("Another way")
 
     assert path.read_bytes() == before and chat.session_id != SID and len(ws.sessions()) == 2
-    assert [m.text for m in ws.load(chat.session_id).messages][0] == "How many rivers are in the table?"
+    assert next(m.text for m in ws.load(chat.session_id).messages) == "How many rivers are in the table?"
 
 
 def test_a_new_id_shares_no_eight_characters(ws: gemnb.Workspace, write_session: Write, monkeypatch: Any) -> None:
@@ -448,9 +447,9 @@ def test_file_handles_stay_few(ws: gemnb.Workspace, llm: ScriptedLlm) -> None:
     llm._default = "Yes."
     chat = ws.new_chat()
     chat.send("a")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
 
     for _ in range(20):
         chat.send("b")
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -15,10 +15,10 @@ values = st.none() | st.text(max_size=5) | st.integers() | st.booleans() | st.fl
 odd = values | st.lists(values, max_size=2) | st.dictionaries(st.text(max_size=4), values, max_size=2)
 KEYS = ["timestamp", "type", "content", "displayContent", "thoughts", "tokens", "model", "toolCalls", "new key"]
 calls = st.lists(
-    st.fixed_dictionaries({}, optional={k: odd for k in ("id", "name", "args", "result", "status", "x")}), max_size=2
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("id", "name", "args", "result", "status", "x"), odd)), max_size=2
 )
 records = st.fixed_dictionaries(
-    {"id": st.text(max_size=5)}, optional={key: odd for key in KEYS} | {"toolCalls": calls | odd, "thoughts": calls}
+    {"id": st.text(max_size=5)}, optional=dict.fromkeys(KEYS, odd) | {"toolCalls": calls | odd, "thoughts": calls}
 )
 
 
@@ -28,7 +28,9 @@ def test_a_message_survives(record: dict[str, Any]) -> None:
 
 
 @given(
-    st.fixed_dictionaries({"sessionId": st.text()}, optional={k: odd for k in ("kind", "summary", "directories", "y")})
+    st.fixed_dictionaries(
+        {"sessionId": st.text()}, optional=dict.fromkeys(("kind", "summary", "directories", "y"), odd)
+    )
 )
 def test_a_header_survives(record: dict[str, Any]) -> None:
     assert encode_header(decode_header(record)) == record | {"kind": record.get("kind", "main")} | {

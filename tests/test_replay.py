@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SID, TALK, TOKENS, gemini, header, to_bytes, tree, user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import SID, TALK, TOKENS, gemini, header, to_bytes, tree, user
 
 from gemnb.store.codec import line_of
 from gemnb.store.replay import fold, read_session

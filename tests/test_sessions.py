@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SID, TALK, gemini, header, tree, user
+from support import SID, TALK, gemini, header, tree, user
 
 import gemnb
 from gemnb.errors import (

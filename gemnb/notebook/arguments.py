@@ -60,7 +60,29 @@ def resume_parser(prog: str = "resume") -> Parser:
     return parser
 
 
-PARSERS = {"sessions": sessions_parser, "resume": resume_parser, "chat": lambda: resume_parser("chat")}
+def compress_parser() -> Parser:
+    """`%compress`."""
+    parser = Parser("compress")
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--undo", action="store_true")
+    return parser
+
+
+def rewind_parser() -> Parser:
+    """`%rewind`."""
+    parser = Parser("rewind")
+    parser.add_argument("to", nargs="?")
+    parser.add_argument("--undo", action="store_true")
+    return parser
+
+
+PARSERS = {
+    "sessions": sessions_parser,
+    "resume": resume_parser,
+    "chat": lambda: resume_parser("chat"),
+    "compress": compress_parser,
+    "rewind": rewind_parser,
+}
 
 
 def parse(magic: str, line: str) -> argparse.Namespace:

@@ -14,7 +14,8 @@ import gemnb
 from gemnb.notebook.arguments import UsageMistake, parse
 from gemnb.notebook.stream import ShownReply, show
 from gemnb.services.chat import Chat
-from gemnb.services.listing import SessionList
+from gemnb.services.compression import Compression
+from gemnb.services.listing import PromptList, SessionList
 from gemnb.store.sessions import Deleted
 from gemnb.workspace import Workspace
 
@@ -141,6 +142,42 @@ class Gemnb(Magics):
         chat = %chat last-used --fork
         """
         return self._resume("chat", line)
+
+    @no_var_expand
+    @line_magic
+    def compress(self, line: str) -> Compression | Chat:
+        """Sum up the older part of the current talk, so that it goes on shorter and cheaper.
+
+        `--dry-run` tells what would come and changes nothing, `--undo` brings the talk back as it was.
+
+            %compress --dry-run
+        """
+        args = parse("compress", line)
+        chat = self.workspace.attached()
+        if args.undo:
+            chat.undo_compression()
+            return chat
+        return chat.compress(dry_run=args.dry_run)
+
+    @no_var_expand
+    @line_magic
+    def rewind(self, line: str) -> Chat | PromptList:
+        """Drop a prompt of the current talk and all after it.
+
+        `%rewind` lists the prompts with their numbers, `%rewind 7` drops the seventh and what follows, `--undo` brings
+        back what the last rewind dropped.
+
+            %rewind 7
+        """
+        args = parse("rewind", line)
+        chat = self.workspace.attached()
+        if args.undo:
+            chat.undo_rewind()
+        elif args.to is None:
+            return PromptList.of(chat.messages)
+        else:
+            chat.rewind(args.to)
+        return chat
 
     @no_var_expand
     @line_cell_magic

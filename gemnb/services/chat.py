@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from gemnb.errors import GemnbWarning, LlmError, TurnLimitError
+from gemnb.errors import GemnbWarning, LlmError, NothingToUndoError, TurnLimitError, UnknownMessageError
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall
-from gemnb.model.talk import prompts
-from gemnb.model.turns import Turn, wire_contents
+from gemnb.model.session import HistoryStep
+from gemnb.model.talk import is_injected, prompts
+from gemnb.model.turns import Turn, merged_contents
+from gemnb.services import compression
 from gemnb.services import tools as tool_service
 from gemnb.services.answer import WORDS, Answer
+from gemnb.services.compression import Compression, SaveOutput
 from gemnb.services.llm import Chunk, Llm, Outcome, ToolDeclaration
 from gemnb.services.projection import history
 from gemnb.services.tools import ToolResult
@@ -77,6 +80,9 @@ class Chat:
         clock: aware time.
         new_id: makes message ids.
         limit: of `model.maxSessionTurns`.
+        past: the rewinds and replacements of the session so far, for an undo.
+        threshold: of `model.compressionThreshold`.
+        save_output: keeps the full text of a tool output that a compression trims.
         system: the system instruction of each request.
         context: the injected start of the talk, fresh for this chat.
     """
@@ -91,6 +97,9 @@ class Chat:
         clock: Clock,
         new_id: Callable[[], str],
         limit: Limit = Limit(),
+        past: Iterable[HistoryStep] = (),
+        threshold: float = 0.5,
+        save_output: SaveOutput = lambda _call, _text: "nowhere",
         system: Callable[[], str | None] = lambda: None,
         context: Callable[[], str | None] = lambda: None,
     ) -> None:
@@ -101,9 +110,13 @@ class Chat:
         self._clock = clock
         self._new_id = new_id
         self._limit = limit
+        self._threshold = threshold
+        self._save_output = save_output
         self._system = system
         self._context = context
         self._tools: tuple[ToolDeclaration, ...] = ()
+        self._past = list(past)
+        self._compression_failed = False
         self._unsaved: set[str] = set()
         self.approve: Approve | None = None
         """Asked before each call; a call that it does not allow is recorded as refused. None allows all."""
@@ -144,8 +157,8 @@ class Chat:
         self._tools = tool_service.declare_all(functions)
 
     def contents(self) -> list[JsonObject]:
-        """The Contents that would be sent now, injected context first."""
-        return wire_contents(self._request())
+        """The Contents that would be sent now, injected context first; thoughts are here, and stay home on the wire."""
+        return merged_contents(self._request())
 
     def send(self, text: str) -> Reply:
         """Send `text` and wait for the whole answer; see `stream`.
@@ -170,6 +183,110 @@ class Chat:
         llm = self._llm()
         self._record(Message(id=self._new_id(), type="user", timestamp=self._now(), content=[{"text": text}]))
         return self._answers(llm)
+
+    def compress(self, *, force: bool = True, dry_run: bool = False) -> Compression:
+        """Sum up the older part of the talk, as one record that takes nothing away above it.
+
+        Anything but success leaves file and talk as they were.
+
+        Args:
+            force: whatever the size of the talk; else only from the threshold of the settings on.
+            dry_run: ask the model and tell what would come, but change nothing.
+
+        Raises:
+            LlmError: the service failed.
+        """
+        self.sync()
+        result = compression.compress(
+            self.messages,
+            self._llm,
+            force=force,
+            threshold=self._threshold,
+            failed_before=self._compression_failed,
+            nothing_new=self._nothing_new(),
+            save=(lambda _call, _text: "a file") if dry_run else self._save_output,
+            opening=self._opening,
+        )
+        if dry_run:
+            return replace(result, dry_run=True)
+        if result.changed:
+            before = tuple(self.messages)
+            self._replace(result.messages)
+            self._past.append(HistoryStep("replace", _ids(before), tuple(self._messages), messages=before))
+        if result.status is compression.Status.COMPRESSED:
+            self._compression_failed = False
+        elif result.status in (compression.Status.EMPTY_SUMMARY, compression.Status.INFLATED):
+            self._compression_failed = True
+        return result
+
+    def _opening(self, summary: str, acknowledged: str) -> tuple[Message, Message]:
+        now = self._now()
+        return (
+            Message(id=self._new_id(), type="user", timestamp=now, content=[{"text": summary}]),
+            Message(id=self._new_id(), type="gemini", timestamp=now, content=[{"text": acknowledged}]),
+        )
+
+    def _nothing_new(self) -> bool:
+        """Whether nothing was said since the talk was last summed up."""
+        first = next((m for m in self.messages if not is_injected(m)), None)
+        if first is None or not first.text.lstrip().startswith(compression.SNAPSHOT):
+            return False
+        made = next((step for step in self._past if step.kind == "replace" and first.id in step.after), None)
+        return made is not None and self._messages.keys() <= set(made.after)
+
+    def undo_compression(self) -> None:
+        """Bring back the talk as it was before its last compression, with what was said since.
+
+        Raises:
+            NothingToUndoError: it was not compressed.
+        """
+        self._undo("replace", "compression")
+
+    def rewind(self, to: int | str) -> None:
+        """Drop a prompt and all after it.
+
+        Args:
+            to: a message's id, or the number of a prompt as `%rewind` shows it, from 1.
+
+        Raises:
+            UnknownMessageError: the talk has no such message.
+        """
+        self.sync()
+        target = self._rewind_target(str(to).strip())
+        before = tuple(self.messages)
+        self._rewind(target)
+        self._past.append(HistoryStep("rewind", _ids(before), tuple(self._messages), target, before))
+
+    def _rewind_target(self, wanted: str) -> str:
+        if wanted in self._messages:
+            return wanted
+        asked = [message.id for message in prompts(self.messages)]
+        if wanted.isascii() and wanted.isdigit() and 0 < int(wanted) <= len(asked):
+            return asked[int(wanted) - 1]
+        raise UnknownMessageError(
+            f"No message {wanted!r} in the talk: give an id, or a number from 1 to {len(asked)}; `%rewind` lists them."
+        )
+
+    def undo_rewind(self) -> None:
+        """Bring back what the last rewind dropped, with what was said since.
+
+        Raises:
+            NothingToUndoError: nothing was dropped.
+        """
+        self._undo("rewind", "rewind")
+
+    def _undo(self, kind: str, name: str) -> None:
+        self.sync()
+        step = next((s for s in reversed(self._past) if s.kind == kind and self._took_away(s)), None)
+        if step is None:
+            raise NothingToUndoError(f"There is no {name} to undo in this session.")
+        self._past.remove(step)
+        since = [m for m in self.messages if m.id not in step.after and m.id not in step.before]
+        self._replace([*step.messages, *since])
+
+    def _took_away(self, step: HistoryStep) -> bool:
+        """Whether `step` dropped something that is not in the talk now; a mere writing back did not."""
+        return any(message.id not in self._messages for message in step.messages if not is_injected(message))
 
     def sync(self) -> None:
         """Fold in what another program wrote to the session since we last looked, and say so."""
@@ -317,6 +434,10 @@ class Chat:
 
     def _now(self) -> str:
         return iso(self._clock())
+
+
+def _ids(messages: Iterable[Message]) -> tuple[str, ...]:
+    return tuple(message.id for message in messages)
 
 
 def _cancelled() -> ToolResult:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from gemnb.model.records import Message
 from gemnb.model.session import SessionInfo
-from gemnb.model.talk import clean_line
-from gemnb.store.titles import age_of
+from gemnb.model.talk import clean_line, prompts, typed_text
+from gemnb.store.titles import age_of, shorten
 
 NOTHING = "No sessions yet in this project: `%%gemini` starts one."
 
@@ -38,3 +39,16 @@ class SessionList(list[SessionInfo]):
         if row.damage_count:
             found.append(f"{row.damage_count} damaged lines")
         return found
+
+
+class PromptList(list[str]):
+    """The prompts of a talk, each on one line; their numbers are those that a rewind takes."""
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> PromptList:
+        """The prompts of `messages`."""
+        return cls(shorten(clean_line(typed_text(message))) for message in prompts(messages))
+
+    def __repr__(self) -> str:
+        lines = [f"{number:>3}. {text}" for number, text in enumerate(self, start=1)]
+        return "\n".join([*lines, "`%rewind N` drops prompt N and all after it."]) if lines else "No prompts yet."

@@ -121,8 +121,6 @@ def encode_tag(tag: str) -> str:
 
 
 def decode_tag(name: str) -> str:
-    """The tag that the encoded `name` (without prefix and ending) stands for; as it is where it decodes to none."""
-    try:
-        return unquote(name, errors="strict")
-    except UnicodeDecodeError:
-        return name
+    """The tag that the encoded `name` (without prefix and ending) is; escapes that decode to no text stay."""
+    decoded = unquote(name, errors="surrogateescape")
+    return "".join(f"%{ord(char) - 0xDC00:02x}" if "\udc80" <= char <= "\udcff" else char for char in decoded)

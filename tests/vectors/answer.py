@@ -15,7 +15,11 @@ from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import text_of
 from gemnb.model.talk import clean_line, is_resumable, prompts
 from gemnb.services import projection
+from gemnb.services.compression import split_point
+from gemnb.services.tokens import estimate_tokens
 from gemnb.store import codec
+from gemnb.store.checkpoints import Checkpoints
+from gemnb.store.paths import decode_tag
 from gemnb.store.projects import MARKER, Projects
 from gemnb.store.replay import Fold, parse_time, read_fold
 from gemnb.store.sessions import SessionStore
@@ -191,7 +195,41 @@ def slug(request: Request, folder: Path) -> Any:
     }
 
 
+def tokens(request: Request, folder: Path) -> Any:
+    return estimate_tokens(request["parts"])
+
+
+def split(request: Request, folder: Path) -> Any:
+    return split_point(request["contents"], request["fraction"])
+
+
+def checkpoint(request: Request, folder: Path) -> Any:
+    store = Checkpoints(folder)
+    for name, spec in request.get("files", {}).items():
+        (folder / name).write_bytes(to_bytes(spec))
+    tag = request["tag"]
+    result: dict[str, Any] = {}
+    if "save" in request:
+        store.save(tag, request["save"]["history"], auth_type=request["save"].get("authType"))
+        result["saved"] = True
+    result["exists"] = store.exists(tag)
+    if request.get("load"):
+        result["loaded"] = store.read(tag) if result["exists"] else {"history": []}
+    if request.get("delete"):
+        result["deleted"] = store.delete(tag)
+    result["files"] = sorted(p.name for p in folder.iterdir())
+    return result
+
+
+def decode(request: Request, folder: Path) -> Any:
+    return decode_tag(request["value"])
+
+
 COMMANDS = {
+    "tokens": tokens,
+    "split_point": split,
+    "checkpoint": checkpoint,
+    "decode_tag": decode,
     "load": load,
     "client_history": client_history,
     "list": list_,

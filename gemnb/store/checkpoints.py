@@ -1,0 +1,126 @@
+"""Named checkpoints of a project, as the client keeps them (FORMAT.md 1 and 8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gemnb.errors import CheckpointError, UnsafePathError
+from gemnb.model.records import JsonObject
+from gemnb.store.journal import open_regular, parse_json
+from gemnb.store.paths import child, decode_tag, encode_tag, kind_of
+
+PREFIX, ENDING = "checkpoint-", ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A talk that was saved under a name."""
+
+    tag: str
+    saved_at: datetime
+    """Aware UTC."""
+    path: Path
+
+
+class Checkpoints:
+    """The checkpoints in a project's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __iter__(self) -> Iterator[Checkpoint]:
+        """All of them, by tag; one row for one tag, the encoded name before the older raw one."""
+        found: dict[str, Checkpoint] = {}
+        for path in sorted(self._files(), key=lambda p: "%" not in p.name):
+            tag = decode_tag(path.name[len(PREFIX) : -len(ENDING)])
+            at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            found.setdefault(tag, Checkpoint(tag, at, path))
+        yield from sorted(found.values(), key=lambda c: c.tag)
+
+    def save(
+        self, tag: str, contents: Sequence[JsonObject], *, overwrite: bool = False, auth_type: str | None = None
+    ) -> Checkpoint:
+        """Save `contents` under `tag`; `auth_type` is how the client was signed in, which it looks at on loading.
+
+        Raises:
+            CheckpointError: the tag cannot be, or is there already and `overwrite` was not said.
+        """
+        name = encode_tag(tag)
+        if not overwrite and (there := self._find(tag)):
+            raise CheckpointError(
+                f"There is a checkpoint {tag!r} already ({there[0]}): say overwrite, or choose another tag."
+            )
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = child(self.folder, name)
+        if kind_of(path) not in (None, "file"):
+            raise CheckpointError(f"{path} is a link or a folder; nothing was written.")
+        told: JsonObject = {"history": [*contents]} | ({"authType": auth_type} if auth_type else {})
+        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(json.dumps(told, indent=2).encode("ascii"))
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        return Checkpoint(tag, datetime.fromtimestamp(path.stat().st_mtime, UTC), path)
+
+    def load(self, tag: str) -> Sequence[JsonObject]:
+        """The Contents that were saved under `tag`; see `read`."""
+        history: Sequence[JsonObject] = self.read(tag)["history"]
+        return history
+
+    def read(self, tag: str) -> JsonObject:
+        """What was saved under `tag`: `history`, and `authType` where told; either shape of the file.
+
+        Raises:
+            CheckpointError: there is none, or it cannot be read.
+        """
+        paths = self._find(tag)
+        if not paths:
+            known = ", ".join(repr(c.tag) for c in self) or "none yet"
+            raise CheckpointError(f"There is no checkpoint {tag!r}; there are: {known}.")
+        try:
+            with open_regular(paths[0]) as file:
+                told = parse_json(file.read())
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"The checkpoint in {paths[0]} cannot be read: {error}.") from None
+        contents = told.get("history") if isinstance(told, dict) else told
+        history = [c for c in contents if isinstance(c, dict)] if isinstance(contents, list) else []
+        auth = told.get("authType") if isinstance(told, dict) else None
+        return {"history": history} | ({"authType": auth} if auth is not None else {})
+
+    def delete(self, tag: str) -> bool:
+        """Delete the checkpoint `tag`, under either name; whether there was one."""
+        paths = self._find(tag)
+        for path in paths:
+            path.unlink()
+        return bool(paths)
+
+    def exists(self, tag: str) -> bool:
+        """Whether there is a checkpoint `tag`."""
+        return bool(self._find(tag))
+
+    def _find(self, tag: str) -> Sequence[Path]:
+        """Files of `tag`: the encoded name, then the older raw one where that is a plain file name."""
+        names = [encode_tag(tag)]
+        try:
+            raw = child(self.folder, f"{PREFIX}{tag}{ENDING}")
+        except (UnsafePathError, UnicodeEncodeError):
+            raw = None
+        paths = [self.folder / names[0]] + ([raw] if raw and raw.name != names[0] else [])
+        return [path for path in paths if kind_of(path) == "file"]
+
+    def _files(self) -> Iterator[Path]:
+        if kind_of(self.folder) != "folder":
+            return
+        for path in sorted(self.folder.iterdir()):
+            if path.name.startswith(PREFIX) and path.name.endswith(ENDING) and kind_of(path) == "file":
+                yield path

@@ -1,0 +1,111 @@
+"""Drives the real client, offline, against the loopback service: what it lists, what it sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+    "general": {"enableAutoUpdate": False, "sessionRetention": {"enabled": False}},
+    "privacy": {"usageStatisticsEnabled": False},
+}
+ROW = re.compile(r"^\s+(\d+)\. (.*) \((.*)\) \[([^\]]+)\]$", re.MULTILINE)
+LIMIT_S = 90
+
+
+def find_client() -> str | None:
+    """The client's program: named by the environment, or on the path."""
+    return os.environ.get("GEMNB_GEMINI_CLI") or shutil.which("gemini")
+
+
+@dataclass
+class Client:
+    """The real client, with a home of its own."""
+
+    program: str
+    home: Path
+    root: Path
+    server: Any
+
+    def setup(self) -> None:
+        """Write its settings."""
+        path = self.home / ".gemini" / "settings.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(SETTINGS))
+
+    def run(self, *arguments: str) -> str:
+        """Run it to its end and give what it printed."""
+        done = self.start(*arguments)
+        out, err = done.communicate(timeout=LIMIT_S)
+        assert done.returncode == 0, (arguments, out, err)
+        return out + err
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it."""
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "GEMINI_API_KEY": "x",
+            "GOOGLE_GEMINI_BASE_URL": self.server.base_url,
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(self.home / "none.json"),
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+            "NO_COLOR": "1",
+        }
+        command = [self.program, *arguments]
+        return subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def prompt(self, text: str, *, resume: str | None = None, interrupt: bool = False) -> None:
+        """Send a prompt, in a new session or in one that is resumed; with `interrupt`, stop it in mid-answer."""
+        arguments = [*(["-r", resume] if resume else []), "-p", text, "--yolo", "-m", "gemini-2.5-pro"]
+        if not interrupt:
+            self.run(*arguments)
+            return
+        asked = len(self.requests())
+        process = self.start(*arguments)
+        while len(self.requests()) == asked and process.poll() is None:
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+
+    def sessions(self) -> list[tuple[int, str, str]]:
+        """Number, title and id of each session that it lists."""
+        return [(int(n), title, id) for n, title, _, id in ROW.findall(self.run("--list-sessions"))]
+
+    def requests(self) -> list[list[dict[str, Any]]]:
+        """The Contents of each main request so far: those that offer tools."""
+        return [r["body"]["contents"] for r in list(self.server.recent) if r.get("body", {}).get("tools")]
+
+
+def plain(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Contents without injected context, signatures and doubled results; neighbours of one role are one."""
+    found: list[dict[str, Any]] = []
+    for content in contents:
+        parts: list[dict[str, Any]] = []
+        for part in content["parts"]:
+            text = str(part.get("text", "")).strip()
+            if part.get("thought") or re.fullmatch(r"<(session|hook)_context>.*</\1_context>", text, re.DOTALL):
+                continue
+            kept = {key: value for key, value in part.items() if key != "thoughtSignature"}
+            if not ("functionResponse" in kept and kept in parts):
+                parts.append(kept)
+        if parts and found and found[-1]["role"] == content["role"]:
+            found[-1]["parts"] += [p for p in parts if not ("functionResponse" in p and p in found[-1]["parts"])]
+        elif parts:
+            found.append({"role": content["role"], "parts": parts})
+    return found

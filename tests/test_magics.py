@@ -1,0 +1,284 @@
+"""The magics in a real shell: values come back, mistakes are one line, hostile titles do nothing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+from support import NOW, SID, TALK, gemini, header, user
+from traitlets.config import Config
+
+import gemnb
+from gemnb.errors import GemnbWarning
+from gemnb.notebook.extension import workspace_of
+from gemnb.notebook.magics import Gemnb
+from gemnb.testing import ScriptedLlm
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def shell(root: Path, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[InteractiveShell]:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(home))
+    monkeypatch.chdir(root)
+    config = Config()
+    config.HistoryManager.enabled = False
+    InteractiveShell.clear_instance()
+    ip = InteractiveShell.instance(config=config)
+    ip.extension_manager.load_extension("gemnb")
+    ip.user_ns["Gemnb"].workspace = gemnb.open_workspace(
+        root, home=home, llm=ScriptedLlm(default="Aye."), clock=lambda: NOW
+    )
+    yield ip
+    ip.extension_manager.unload_extension("gemnb")
+    InteractiveShell.clear_instance()
+
+
+def run(shell: InteractiveShell, cell: str) -> tuple[Any, str]:
+    """The value of a cell, and what it printed."""
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        result = shell.run_cell(cell)
+    return result.result, out.getvalue()
+
+
+def shown(shell: InteractiveShell, value: Any) -> dict[str, str]:
+    assert shell.display_formatter
+    data, _ = shell.display_formatter.format(value)
+    return dict(data)
+
+
+def test_sessions_come_back_as_a_value(shell: InteractiveShell, write_session: Write) -> None:
+    write_session(header(), *TALK)
+
+    run(shell, "s = %sessions")
+
+    assert [row.id for row in shell.user_ns["s"]] == [SID]
+    form = shown(shell, shell.user_ns["s"])
+    assert form["text/plain"] == f"  1. How many rivers are in the table? (19 days ago) [{SID}]"
+    assert f"<code>{SID}</code>" in form["text/html"]
+
+
+def test_all_and_hidden(shell: InteractiveShell, write_session: Write, home: Path) -> None:
+    write_session(header(), *TALK)
+    write_session(header("bb22cc33-0"), name="session-2026-05-02T10-00-bb22cc33.jsonl")
+    other = home / ".gemini/tmp/other/chats"
+    other.mkdir(parents=True)
+    (other / "session-2026-05-01T10-00-cc33dd44.jsonl").write_bytes(
+        (home / ".gemini/tmp/app/chats/session-2026-05-01T10-00-aa11bb22.jsonl").read_bytes()
+    )
+
+    everything, _ = run(shell, "%sessions --all")
+    hidden, _ = run(shell, "%sessions --hidden")
+
+    assert {row.project_root for row in everything} == {str(workspace_of(shell).root), "(other)"}
+    assert [row.state for row in hidden] == ["ok", "empty"] and "nothing to resume" in repr(hidden)
+
+
+def test_resume_and_talk_on(shell: InteractiveShell, write_session: Write) -> None:
+    write_session(header(), *TALK)
+
+    run(shell, "chat = %resume latest")
+    reply, printed = run(shell, '%%gemini\nIt\'s {1+1} and $HOME, "quoted"?\nSecond line')
+
+    chat = shell.user_ns["chat"]
+    assert chat.messages[2].text == 'It\'s {1+1} and $HOME, "quoted"?\nSecond line'
+    assert "Aye." in printed and reply.text == "Aye." and "Aye." not in repr(reply)
+    assert workspace_of(shell).chat is chat
+
+
+def test_a_line_is_a_prompt_too_and_starts_a_session(shell: InteractiveShell) -> None:
+    run(shell, "%gemini don't {stop}")
+
+    assert workspace_of(shell).chat.messages[1].text == "don't {stop}"  # type: ignore[union-attr]
+
+
+def test_the_calls_of_resume(shell: InteractiveShell, write_session: Write) -> None:
+    write_session(header(), *TALK)
+
+    listed, _ = run(shell, "%resume")
+    fork, _ = run(shell, "%chat 1 --fork")
+    new, _ = run(shell, "%resume --new")
+
+    assert [row.id for row in listed] == [SID]
+    assert fork.session_id != SID and len(fork.messages) == 2 and len(new.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "words"),
+    [
+        ("%resume 7", "NoSessionsError", "NO_SESSIONS_FOUND"),
+        ("%sessions delete", "UsageMistake", "say which one"),
+        ("%sessions --nope", "UsageMistake", "usage: sessions"),
+        ('%resume "open', "UsageMistake", "a quote is not closed"),
+        ("%gemini", "UsageMistake", "write the prompt"),
+    ],
+)
+def test_a_mistake_is_one_line(shell: InteractiveShell, cell: str, name: str, words: str) -> None:
+    _, printed = run(shell, cell)
+
+    (line,) = printed.strip().splitlines()
+    assert line.startswith(f"{name}: ") and words in line
+
+
+def test_without_a_key_gemini_says_what_to_do(shell: InteractiveShell) -> None:
+    workspace_of(shell).llm = None  # type: ignore[assignment]
+
+    _, printed = run(shell, "%gemini hello")
+
+    assert printed.startswith("NoKeyError: There is no API key: set GEMINI_API_KEY")
+
+
+def test_a_failing_service_is_one_line_and_leaves_no_empty_answer(shell: InteractiveShell) -> None:
+    workspace_of(shell).llm = ScriptedLlm(gemnb.errors.LlmError("The service said 503. Ask again."))
+
+    _, printed = run(shell, "%gemini hello")
+
+    assert "LlmError: The service said 503. Ask again. [LLM_ERROR]" in printed and "Traceback" not in printed
+
+
+def test_delete_takes_a_prefix(shell: InteractiveShell, write_session: Write) -> None:
+    path = write_session(header(), *TALK)
+
+    deleted, _ = run(shell, "%sessions delete aa11")
+
+    assert not path.exists() and "1 files" in shown(shell, deleted)["text/html"]
+
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>\x1b]0;own\x07\u202egnp.exe"
+
+
+@pytest.mark.parametrize(
+    "cell", ["%sessions", "%resume 1", "%resume 1 --fork", "%sessions --hidden", "%sessions --all"]
+)
+def test_a_hostile_title_is_text(shell: InteractiveShell, write_session: Write, cell: str) -> None:
+    write_session(
+        header("<b>x</b>"), user("u", HOSTILE), gemini("g", HOSTILE), name="session-2026-05-01T10-00-evil.jsonl"
+    )
+
+    value, printed = run(shell, cell)
+    form = shown(shell, value)
+
+    assert "<img" not in form["text/html"] and "<script" not in form["text/html"] and "<b>x" not in form["text/html"]
+    assert not any(char in form["text/plain"] + printed + form["text/html"] for char in "\x1b\x07\u202e")
+
+
+def test_a_hostile_answer_cannot_drive_the_terminal(shell: InteractiveShell) -> None:
+    workspace_of(shell).llm = ScriptedLlm(HOSTILE)
+
+    _, printed = run(shell, "%gemini hi")
+
+    assert "<img" in printed and "\x1b" not in printed and "\u202e" not in printed
+
+
+@pytest.mark.parametrize(
+    ("typed", "full"),
+    [
+        ("s = %sess", "sessions"),
+        ("%sessio", "sessions"),
+        ("if True:\n    x = %sess --all", "sessions"),
+        ("%%gem\nhi", "gemini"),
+        ("%cha", "chat"),
+    ],
+)
+def test_a_unique_prefix_is_enough(shell: InteractiveShell, typed: str, full: str) -> None:
+    assert f"'{full}'" in shell.transform_cell(typed)
+
+
+@pytest.mark.parametrize("typed", ["sess", "cha", "x = 'a %sess b'", "(10\n %n)", "%s", "7 %cha"])
+def test_a_prefix_elsewhere_is_left_alone(shell: InteractiveShell, typed: str) -> None:
+    for name in ("sessions", "chat"):
+        assert f"'{name}'" not in shell.transform_cell(typed)
+
+
+def completions(shell: InteractiveShell, line: str) -> list[str]:
+    with provisionalcompleter():
+        return [found.text for found in shell.Completer.completions(line, len(line))]
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("%sessions ", ["delete", "--all", "--hidden"]),
+        ("%resume ", ["latest", "last-used", SID, "1", "--fork"]),
+        ("%chat aa", [SID]),
+        ("%sessions delete ", [SID, "1"]),
+        ("c = %resume --f", ["--fork"]),
+        ("%resum lat", ["latest"]),
+    ],
+)
+def test_words_complete(shell: InteractiveShell, write_session: Write, line: str, some: list[str]) -> None:
+    write_session(header(), *TALK)
+
+    found = completions(shell, line)
+
+    assert set(some) <= set(found) and all("import" not in f for f in found)
+
+
+def test_settings_tell_where_they_came_from(shell: InteractiveShell, home: Path) -> None:
+    run(shell, "%config Gemnb.max_rounds = 7")
+
+    told = {name: (value, source) for name, value, source in shell.user_ns["Gemnb"].explain().rows}
+
+    assert told["Gemnb.max_rounds"] == (7, "%config, or IPython's configuration")
+    assert told["Gemnb.progress"] == (True, "default")
+    assert told["Gemnb.home"] == (str(home), "$GEMINI_CLI_HOME")
+    assert told["model.maxSessionTurns"] == (-1, "default")
+
+
+def test_a_bad_setting_does_not_stop_a_reload(shell: InteractiveShell) -> None:
+    run(shell, "%config Gemnb.max_rounds = 0")
+
+    with pytest.warns(GemnbWarning, match="max_rounds"):
+        shell.extension_manager.reload_extension("gemnb")
+    assert isinstance(shell.user_ns["Gemnb"], Gemnb)
+
+
+def test_changing_the_home_opens_another_store(shell: InteractiveShell, tmp_path: Path) -> None:
+    run(shell, f"%config Gemnb.home = '{tmp_path}'")
+
+    assert workspace_of(shell).home == tmp_path
+
+
+def state(ip: InteractiveShell) -> tuple[Any, ...]:
+    transformers = ip.input_transformer_manager
+    assert ip.display_formatter
+    return (
+        {kind: sorted(table) for kind, table in ip.magics_manager.magics.items()},
+        "Gemnb" in ip.magics_manager.registry,
+        len(ip.configurables),
+        len(transformers.token_transformers),
+        len(transformers.cleanup_transforms),
+        len(ip.Completer.custom_matchers),
+        {name: len(f.type_printers) for name, f in ip.display_formatter.formatters.items()},
+        "Gemnb" in ip.user_ns,
+    )
+
+
+def test_unload_and_reload_leave_nothing_behind(shell: InteractiveShell) -> None:
+    loaded = state(shell)
+    shell.extension_manager.unload_extension("gemnb")
+    unloaded = state(shell)
+
+    for _ in range(3):
+        shell.extension_manager.load_extension("gemnb")
+        assert state(shell) == loaded
+        shell.extension_manager.reload_extension("gemnb")
+        assert state(shell) == loaded
+        shell.extension_manager.unload_extension("gemnb")
+        assert state(shell) == unloaded
+    assert "Gemnb" not in shell.user_ns and "sessions" not in shell.magics_manager.magics["line"]
+
+
+@pytest.mark.parametrize("name", ["sessions", "resume", "chat", "gemini"])
+def test_every_magic_explains_itself_with_an_example(shell: InteractiveShell, name: str) -> None:
+    doc = shell.find_line_magic(name).__doc__ or ""
+
+    assert len(doc) > 100 and f"%{name}" in doc

@@ -1,0 +1,112 @@
+"""The vectors, the cases and the corpus that lie beside the repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import load_module
+
+from gemnb.model.turns import wire_contents
+from gemnb.services.projection import history
+from gemnb.store.replay import read_session
+
+HERE = Path(__file__).parent
+BETTER = {
+    "identifiers-021": "a unique prefix of an id resolves",
+}
+"""Vectors where gemnb answers otherwise, with the reason; FORMAT.md says each of them."""
+AREAS = ("foundation", "frames")
+"""Areas of the cases that hold."""
+
+
+@pytest.fixture(scope="module")
+def answer(shared: Path) -> object:
+    return load_module(HERE / "vectors" / "answer.py")
+
+
+@pytest.mark.parametrize("name", ["record-parsing", "client-history", "identifiers", "listing", "titles", "slugs"])
+def test_vectors_agree(shared: Path, answer: object, name: str) -> None:
+    runner = load_module(shared / "tools" / "run_vectors.py")
+    told = json.loads((shared / "vectors" / f"{name}.json").read_text())
+    wrong = {}
+    asked = 0
+    for vector in told["vectors"]:
+        if vector.get("trap") or vector["id"] in BETTER:
+            continue
+        got = answer.answer({"now": told["now"], **vector["input"]})  # type: ignore[attr-defined]
+        if got.get("skip"):
+            continue
+        asked += 1
+        want = vector["expected"]
+        if got["ok"] != want["ok"] or (
+            want["ok"]
+            and not runner.equal(runner.expand(json.loads(json.dumps(got["result"]))), runner.expand(want["result"]))
+        ):
+            wrong[vector["id"]] = got
+    assert asked and not wrong
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_cases_hold(shared: Path, area: str) -> None:
+    command = [sys.executable, str(shared / "tools/run_cases.py"), str(shared / "cases"), "--area", area, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    told = json.loads(done.stdout)
+
+    assert told["of"] > 0
+    assert [r for r in told["results"] if not r["ok"]] == []
+
+
+OTHERWISE = {
+    ("compression-auto", 2): "the client compressed before it sent",
+    ("rewind", 3): "the person rewound after the resume",
+    ("legacy-json", 3): "a call without a result gets an error in its place",
+    ("legacy-json", 5): "a call without a result gets an error in its place",
+    ("legacy-json", 6): "a call without a result gets an error in its place",
+    ("slash-only", 8): "a prompt that begins with / but was answered stays",
+    ("slash-only", 9): "a prompt that begins with ? but was answered stays",
+}
+"""Resumes of the corpus after which we would send something else, and why."""
+
+
+def resumes(shared: Path) -> list[tuple[Path, dict[str, object]]]:
+    return [
+        (case, json.loads(line))
+        for case in sorted((shared / "corpus").iterdir())
+        if (case / "resume.jsonl").exists()
+        for line in (case / "resume.jsonl").read_text().splitlines()
+    ]
+
+
+def test_the_corpus_is_sent_as_the_client_sent_it(shared: Path) -> None:
+    compared = 0
+    for case, told in resumes(shared):
+        names = [Path(f).name for f in told["session_files"]]  # type: ignore[attr-defined]
+        folder = case / "snapshots" / str(told["snapshot"]).rsplit("/", 1)[-1]
+        sessions = [read_session(path) for name in names for path in folder.rglob(name)]
+        sessions = [s for s in sessions if history(s.messages).turns] or sessions
+        if not sessions or (case.name, told["step"]) in OTHERWISE:
+            continue
+        session = max(sessions, key=lambda s: s.last_updated)  # type: ignore[arg-type,return-value]
+        compared += 1
+        assert wire_contents(history(session.messages).turns) == sent(told["contents"]), (case.name, told["step"])
+    assert compared >= 30
+
+
+def sent(contents: object) -> list[dict[str, object]]:
+    """What the client sent, without the injected context, the doubled results and the newest prompt."""
+    found = []
+    for content in contents:  # type: ignore[attr-defined]
+        parts: list[dict[str, object]] = []
+        for part in content["parts"]:
+            text = str(part.get("text", "")).strip()
+            context = text.startswith("<session_context>") and text.endswith("</session_context>")
+            if not context and not ("functionResponse" in part and part in parts):
+                parts.append(part)
+        if parts:
+            found.append({"role": content["role"], "parts": parts})
+    found[-1]["parts"].pop()  # type: ignore[attr-defined]
+    return [content for content in found if content["parts"]]
