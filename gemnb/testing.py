@@ -8,7 +8,10 @@ from typing import Any
 from gemnb.errors import LlmError
 from gemnb.model.records import Part, Tokens
 from gemnb.model.turns import Turn
+from gemnb.sample import make_sample_store
 from gemnb.services.llm import Chunk, ToolDeclaration
+
+__all__ = ["ScriptedLlm", "demo_llm", "make_sample_store"]
 
 PIECE = 24
 """Characters of text in one chunk, so that streaming is seen."""

@@ -1,0 +1,95 @@
+"""What is found on a machine, and what to do where something is wrong; nothing is changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from gemnb.services.genai import KEY_NAMES
+from gemnb.store.paths import home_folder
+from gemnb.store.projects import Projects
+from gemnb.store.settings import load_settings
+
+PACKAGES = ("gemnb", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "pandas", "google-genai")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    told: str
+    well: bool = True
+    advice: str = ""
+
+    def __str__(self) -> str:
+        mark = "ok  " if self.well else "BAD "
+        return f"{mark}{self.name}: {self.told}" + (f" -> {self.advice}" if self.advice else "")
+
+
+def examine(root: Path, environ: Mapping[str, str]) -> list[Finding]:
+    """Look at store, projects, settings, key and versions, as gemnb would use them in the folder `root`."""
+    home = home_folder(environ)
+    return [
+        *_store(home),
+        *_projects(home, str(root)),
+        *_settings(home, str(root), environ),
+        _key(environ),
+        *_versions(),
+    ]
+
+
+def _store(home: Path) -> Iterator[Finding]:
+    store = home / ".gemini"
+    if not store.is_dir():
+        yield Finding("store", f"{store} is not there yet", advice="it is made with your first prompt")
+    elif not os.access(store, os.R_OK | os.X_OK):
+        yield Finding("store", f"{store} cannot be read", well=False, advice="look at who owns it")
+    elif not os.access(store, os.W_OK):
+        yield Finding("store", f"{store} cannot be written", well=False, advice="talks would not be recorded")
+    else:
+        yield Finding("store", str(store))
+
+
+def _projects(home: Path, root: str) -> Iterator[Finding]:
+    projects = Projects(home)
+    found = projects.all()
+    sessions = sum(project.sessions for project in found)
+    yield Finding(
+        "projects",
+        f"{len(found)}, with {sessions} session files; this one is {projects.slug(root) or 'not among them yet'}",
+    )
+    if not projects.registry().whole:
+        yield Finding(
+            "registry",
+            "projects.json could not be read whole",
+            well=False,
+            advice="its good entries are used; mend or remove it",
+        )
+
+
+def _settings(home: Path, root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+    settings = load_settings(home, root, environ=environ)
+    for setting in settings.explain():
+        yield Finding("setting", str(setting))
+    for problem in settings.problems:
+        yield Finding("settings", problem, well=False, advice="mend the file")
+
+
+def _key(environ: Mapping[str, str]) -> Finding:
+    name = next((name for name in KEY_NAMES if environ.get(name)), None)
+    if name or environ.get("GOOGLE_GENAI_USE_VERTEXAI"):
+        return Finding("key", f"{name or 'Vertex AI'} is set")
+    return Finding("key", "none", advice="set GEMINI_API_KEY to talk; looking at sessions needs none")
+
+
+def _versions() -> Iterator[Finding]:
+    for package in PACKAGES:
+        try:
+            yield Finding("version", f"{package} {version(package)}")
+        except PackageNotFoundError:
+            must = package not in ("jupyterlab", "ipykernel")
+            yield Finding("version", f"{package} is not installed", well=not must, advice=f"pip install {package}")

@@ -1,0 +1,43 @@
+"""The notebooks run from top to bottom on the sample store, without key or network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from gemnb.__main__ import notebooks, prepare_tour
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def outputs(notebook: Any) -> str:
+    """Everything that the cells put out, as text."""
+    found = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    return "\n".join(str(output.get("text") or output.get("data")) for output in found)
+
+
+@pytest.mark.parametrize("path", sorted(notebooks().glob("*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_runs_and_shows_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, environment = prepare_tour(tmp_path / "tour")
+    for name, value in {**environment, "IPYTHONDIR": str(tmp_path / "ip")}.items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    saved = outputs(notebook)
+
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}}).execute()
+
+    streams = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs if o.output_type == "stream"]
+    assert not [o for o in streams if o.name == "stderr"]
+    ran = outputs(notebook)
+    for told in ("This model answers: scripted", "数据清洗脚本", "You asked: **Which of the columns", "gemini-2.5-pro"):
+        assert told in ran and told in saved
+    assert "/tmp/" not in saved.replace(".gemini/tmp/", "") and "/home/" not in saved.replace("/tour/home/", "")
+
+
+def test_the_saved_notebooks_are_valid() -> None:
+    for path in notebooks().glob("*.ipynb"):
+        nbformat.validate(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]

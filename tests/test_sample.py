@@ -1,0 +1,62 @@
+"""The sample store: seeded, small, listed like work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tree
+
+import gemnb
+from gemnb.testing import make_sample_store
+
+NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
+
+
+def test_the_same_seed_makes_the_same_sessions(tmp_path: Path) -> None:
+    one, _ = make_sample_store(tmp_path / "a", now=NOW)
+    two, _ = make_sample_store(tmp_path / "b", now=NOW)
+
+    assert [p.name for p in sorted(one.rglob("session-*"))] == [p.name for p in sorted(two.rglob("session-*"))]
+    assert sum(path.stat().st_size for path in one.rglob("*") if path.is_file()) < 2_000_000
+
+
+def test_it_looks_like_work(tmp_path: Path) -> None:
+    home, root = make_sample_store(tmp_path, now=NOW)
+    ws = gemnb.open_workspace(root, home=home)
+
+    rows = ws.sessions(hidden=True)
+    sessions = [ws.load(row.id) for row in rows]
+
+    assert len(ws.sessions()) == 22 and sum(p.sessions for p in ws.projects()) == 41
+    assert {row.state for row in rows} == {"ok", "subagent"}
+    assert any(s.damage for s in sessions)
+    assert {step.kind for s in sessions for step in s.history} == {"rewind", "replace"}
+    assert {c.status for s in sessions for m in s.messages for c in m.tool_calls} == {"success", "error"}
+    assert gemnb.usage_df(ws)["unpriced"].sum() == 0
+
+
+@pytest.mark.interop
+@pytest.mark.filterwarnings("default")
+def test_the_real_client_lists_it(tmp_path: Path, model_server: Callable[..., Any]) -> None:
+    from client import Client, find_client
+    from support import missing
+
+    program = find_client()
+    if program is None:
+        missing("needs the real client: install it by npm and name it in GEMNB_GEMINI_CLI")
+    assert program
+    home, root = make_sample_store(tmp_path / "s")
+    client = Client(program, home, root, model_server(rules={"rules": [], "default": [{"text": "A title"}]}))
+    client.setup()
+    before = tree(home / ".gemini/tmp/rivers/chats")
+
+    listed = client.sessions()
+
+    assert [(n, id) for n, _, id in listed] == [
+        (r.index, r.id) for r in gemnb.open_workspace(root, home=home).sessions()
+    ]
+    assert before.keys() <= tree(home / ".gemini/tmp/rivers/chats").keys()
