@@ -253,7 +253,7 @@ def state(ip: InteractiveShell) -> tuple[Any, ...]:
     return (
         {kind: sorted(table) for kind, table in ip.magics_manager.magics.items()},
         "Gemnb" in ip.magics_manager.registry,
-        len(ip.configurables),
+        [type(c).__name__ for c in ip.configurables].count("Gemnb"),
         len(transformers.token_transformers),
         len(transformers.cleanup_transforms),
         len(ip.Completer.custom_matchers),

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from gemnb.errors import GemnbWarning, LlmError, NothingToUndoError, TurnLimitError, UnknownMessageError
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall
 from gemnb.model.session import HistoryStep
-from gemnb.model.talk import is_injected, prompts
+from gemnb.model.talk import is_injected, prompts, typed_text
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services import compression
 from gemnb.services import tools as tool_service
 from gemnb.services.answer import WORDS, Answer
 from gemnb.services.compression import Compression, SaveOutput
+from gemnb.services.export import Exported, export
 from gemnb.services.llm import Chunk, Llm, Outcome, ToolDeclaration
 from gemnb.services.projection import history
 from gemnb.services.tools import ToolResult
 from gemnb.store.live import LiveJournal
 from gemnb.store.recorder import RecordingHealth
+from gemnb.store.titles import title_of
 
 MAX_ROUNDS = 50
 """Requests that one prompt may cost because of tools."""
@@ -287,6 +291,26 @@ class Chat:
     def _took_away(self, step: HistoryStep) -> bool:
         """Whether `step` dropped something that is not in the talk now; a mere writing back did not."""
         return any(message.id not in self._messages for message in step.messages if not is_injected(message))
+
+    def export(self, path: str | os.PathLike[str], *, redact: bool = False) -> Exported:
+        """Write the talk to a file; the ending chooses the form: `.json`, `.md`, `.html` or `.ipynb`.
+
+        Args:
+            path: where to; a file that is there is replaced.
+            redact: replace keys, tokens, passwords and home paths by placeholders; the answer lists them.
+
+        Raises:
+            ExportError: no form has that ending, or the file cannot be written.
+        """
+        asked = next(map(typed_text, prompts(self.messages)), None)
+        return export(
+            self.messages,
+            Path(path),
+            session_id=self.session_id,
+            title=title_of(self.header.summary, asked, None),
+            redact=redact,
+            homes=[str(Path.home())] if redact else (),
+        )
 
     def sync(self) -> None:
         """Fold in what another program wrote to the session since we last looked, and say so."""

@@ -89,7 +89,7 @@ class Checkpoints:
             raise CheckpointError(f"There is no checkpoint {tag!r}; there are: {known}.")
         try:
             with open_regular(paths[0]) as file:
-                told = parse_json(file.read())
+                told = parse_json(file.read().removeprefix(b"\xef\xbb\xbf"))
         except (OSError, ValueError) as error:
             raise CheckpointError(f"The checkpoint in {paths[0]} cannot be read: {error}.") from None
         contents = told.get("history") if isinstance(told, dict) else told

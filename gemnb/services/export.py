@@ -1,0 +1,196 @@
+"""A talk as a file: `.json`, `.md`, `.html` or `.ipynb`, by the ending. The same talk gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gemnb.errors import ExportError
+from gemnb.model.records import JsonObject, Message, Part
+from gemnb.model.talk import clean_line
+from gemnb.model.turns import Turn, merged_contents
+from gemnb.services.projection import history
+from gemnb.services.redaction import Redactor, Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One turn of the talk, or a note beside it, as an export shows it."""
+
+    id: str
+    role: str
+    """`user`, `model`, or `info`, `error`, `warning` for a note."""
+    parts: tuple[Part, ...]
+    at: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A file that was written."""
+
+    path: Path
+    replaced: tuple[Replacement, ...] = ()
+    """What `redact` replaced by what."""
+
+    def __str__(self) -> str:
+        told = f"; replaced: {', '.join(map(str, self.replaced))}" if self.replaced else ""
+        return f"Exported to {self.path}{told}."
+
+
+Render = Callable[[Sequence[Entry], str, str], str]
+"""Entries, title and session id to text."""
+
+
+def export(
+    messages: Iterable[Message],
+    path: Path,
+    *,
+    session_id: str,
+    title: str,
+    redact: bool = False,
+    homes: Iterable[str] = (),
+) -> Exported:
+    """Write the talk to `path`; a file that is there is replaced.
+
+    Args:
+        messages: the talk.
+        path: where to; its ending chooses the form.
+        session_id: told in the `.html` and the `.ipynb`.
+        title: on one line.
+        redact: replace keys, tokens, passwords and home paths by placeholders.
+        homes: the person's home folders.
+
+    Raises:
+        ExportError: the ending is none of the four, or the file cannot be written.
+    """
+    render = _renderer(path)
+    entries = list(entries_of(messages))
+    redactor = Redactor(homes)
+    if redact:
+        entries = [replace(entry, parts=tuple(redactor.value(entry.parts))) for entry in entries]
+        title = redactor.text(title)
+    write(path, whole_characters(render(entries, clean_line(title), session_id)))
+    return Exported(path, tuple(redactor.replaced))
+
+
+def entries_of(messages: Iterable[Message]) -> Iterator[Entry]:
+    """The turns of the talk in its order, mended as for the model, with the notes between them."""
+    known = list(messages)
+    turns = {turn.id: turn for turn in history(known).turns}
+    for message in known:
+        if message.type in ("info", "error", "warning"):
+            yield Entry(message.id, message.type, tuple(message.parts), message.timestamp)
+        for id in (message.id, f"{message.id}_response"):
+            if turn := turns.pop(id, None):
+                yield Entry(id, turn.role, turn.parts, message.timestamp, message.model)
+    for turn in turns.values():  # those that a repair made, of no message of their own
+        yield Entry(turn.id, turn.role, turn.parts)
+
+
+def talk_json(entries: Sequence[Entry], _title: str, _session_id: str) -> str:
+    """The list of Contents."""
+    return json.dumps(merged_contents(_turns(entries)), indent=2, ensure_ascii=False) + "\n"
+
+
+def talk_markdown(entries: Sequence[Entry], _title: str, _session_id: str) -> str:
+    """A heading for each turn, `---` between."""
+    told = [
+        f"## {entry.role.upper()}\n\n" + "\n\n".join(map(part_markdown, entry.parts))
+        for entry in entries
+        if entry.role in ("user", "model")
+    ]
+    return "\n\n---\n\n".join(told) + "\n"
+
+
+def part_markdown(part: Part) -> str:
+    """A part as Markdown: text as it is, what is not text in a fence that it cannot close."""
+    if isinstance(text := part.get("text"), str):
+        return "> *Thought:* " + text.replace("\n", "\n> ") if part.get("thought") else text
+    for key, word in (("functionCall", "Call"), ("functionResponse", "Result")):
+        if isinstance(told := part.get(key), dict):
+            return f"**{word}** {code_span(str(told.get('name', '')))}\n\n{fenced(pretty(told), 'json')}"
+    return fenced(pretty(part), "json")
+
+
+def code_span(text: str) -> str:
+    """`text` on one line as code."""
+    line = clean_line(text).replace("`", "'")
+    return f"`{line}`" if line else ""
+
+
+def fenced(text: str, language: str = "") -> str:
+    """`text` in a fence longer than any run of backticks in it."""
+    longest = max((len(run) for run in _backticks(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _backticks(text: str) -> Iterator[str]:
+    run = ""
+    for char in text:
+        if char == "`":
+            run += char
+        elif run:
+            yield run
+            run = ""
+    if run:
+        yield run
+
+
+def pretty(value: JsonObject) -> str:
+    """A value as indented JSON, as a person reads it."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def whole_characters(text: str) -> str:
+    """`text` with every half character replaced, so that it can be written as UTF-8."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def write(path: Path, text: str) -> None:
+    """Write `text` to `path` whole, or leave it as it was.
+
+    Raises:
+        ExportError: it cannot be written.
+    """
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder: give the name of a file in it.")
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ExportError(f"The talk could not be exported to {path}: {reason}. Choose another place.") from None
+
+
+def _renderer(path: Path) -> Render:
+    from gemnb.services.export_html import talk_html
+    from gemnb.services.export_notebook import talk_notebook
+
+    forms: dict[str, Render] = {
+        ".json": talk_json,
+        ".md": talk_markdown,
+        ".html": talk_html,
+        ".ipynb": talk_notebook,
+    }
+    if (form := forms.get(path.suffix.lower())) is None:
+        raise ExportError(f"No form for {path.name!r}: let the name end in {', '.join(forms)}.")
+    return form
+
+
+def _turns(entries: Iterable[Entry]) -> Iterator[Turn]:
+    return (Turn(entry.id, entry.role, entry.parts) for entry in entries if entry.role in ("user", "model"))
