@@ -323,8 +323,8 @@ class Chat:
         self.header = replace(session.header, session_id=self.session_id)
         if added:
             warnings.warn(
-                f"Another program is writing to this session: its {len(added)} new messages were folded in."
-                " To go apart from here, `%resume --fork` it.",
+                f"Another program is writing to this session: its {len(added)} new messages were folded in at"
+                f" {self._clock():%H:%M:%S}. To go apart from here, resume it with `--fork`.",
                 GemnbWarning,
                 stacklevel=3,
             )
@@ -431,6 +431,7 @@ class Chat:
 
     def _record(self, message: Message) -> None:
         """Keep `message` in the talk and on disk; another record of the same id takes its place."""
+        self.sync()
         updated = self._now()
         self._messages[message.id] = message
         self.header = replace(self.header, last_updated=updated)
