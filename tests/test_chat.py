@@ -294,6 +294,30 @@ def test_what_another_wrote_is_folded_in_and_said(ws: gemnb.Workspace, llm: Scri
     assert [m.text for m in read_session(path).messages] == [m.text for m in chat.messages]
 
 
+def test_what_another_wrote_during_an_answer_is_folded_in_too(
+    ws: gemnb.Workspace, llm: ScriptedLlm, write_session: Write
+) -> None:
+    path = write_session(header(), *TALK)
+    chat = ws.resume("1")
+
+    def meanwhile(turns: Any) -> str:
+        with path.open("ab") as other:
+            other.write(to_bytes(user("u8", "From the terminal"), gemini("g8", "Terminal answer")))
+        return "From here."
+
+    llm._replies = [meanwhile]
+    with pytest.warns(GemnbWarning, match="2 new messages"):
+        chat.send("From the notebook")
+
+    assert [m.text for m in chat.messages] == [m.text for m in read_session(path).messages]
+    assert [m.text for m in chat.messages][2:] == [
+        "From the notebook",
+        "From the terminal",
+        "Terminal answer",
+        "From here.",
+    ]
+
+
 def test_two_chats_on_one_session_lose_nothing(home: Path, root: Path, write_session: Write) -> None:
     path = write_session(header(), *TALK)
     one, two = (

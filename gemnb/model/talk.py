@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
@@ -13,7 +12,9 @@ CONTEXT_TAGS = ("session_context", "hook_context")
 EMPTY_TITLE = "Empty conversation"
 
 _LEADING_CONTEXT = re.compile(r"\s*<(session_context|hook_context)>.*?(?:</\1>|\Z)", re.DOTALL)
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+UNSEEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""Control, escape and bidi characters, but for those that are white space."""
+HALF = re.compile("[\ud800-\udfff]")
 
 
 class Spoken(Protocol):
@@ -41,14 +42,15 @@ def without_context(text: str) -> str:
     >>> without_context("<hook_context>x</hook_context> Why?")
     'Why?'
     """
-    while match := _LEADING_CONTEXT.match(text):
-        text = text[match.end() :]
-    return text.strip()
+    text = text.strip()
+    while text.startswith("<") and (match := _LEADING_CONTEXT.match(text)):
+        text = text[match.end() :].strip()
+    return text
 
 
 def is_context_text(text: str) -> bool:
     """Whether `text` is injected context and nothing more."""
-    return bool(_LEADING_CONTEXT.match(text)) and not without_context(text)
+    return bool(text.strip()) and not without_context(text)
 
 
 def is_injected(message: Spoken) -> bool:
@@ -88,10 +90,12 @@ def standing(messages: Iterable[S]) -> Iterator[tuple[S, bool]]:
             held = []
         if held:
             held.append(message)
-        elif is_command(message) and not is_resumable(message):
+        elif is_resumable(message):
+            yield message, True
+        elif is_command(message):
             held = [message]
         else:
-            yield message, is_resumable(message)
+            yield message, False
     yield from ((message, False) for message in held)
 
 
@@ -117,15 +121,7 @@ def clean_line(text: str) -> str:
     >>> clean_line("two\\n lines\\x1b[31m")
     'two lines[31m'
     """
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split())
-    kept = (" " if char.isspace() else char for char in text if char not in _BIDI)
-    shown = (
-        "\ufffd" if unicodedata.category(char) == "Cs" else char
-        for char in kept
-        if unicodedata.category(char) != "Cc" and char != "\ufeff"
-    )
-    return " ".join("".join(shown).split())
+    return " ".join(HALF.sub("\ufffd", UNSEEN.sub("", text)).split())
 
 
 def _has_other_part(content: MessageContent) -> bool:

@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from gemnb.model.talk import clean_line
 from gemnb.notebook.stream import ShownReply
 from gemnb.services.chat import Chat, Reply
-from gemnb.services.listing import NOTHING, SessionList
+from gemnb.services.listing import HOW, NOTHING, SessionList
 from gemnb.services.markdown import markdown_html
 from gemnb.store.recorder import RecordingHealth
 from gemnb.store.sessions import Deleted
@@ -57,8 +57,7 @@ def sessions_html(sessions: SessionList) -> str:
         for row in sessions
     )
     head = "".join(f'<th style="{CELL}">{name}</th>' for name in ("#", "session", "messages", "id"))
-    how = _code("`%resume 1` goes on with the first, `%resume latest` with the last begun.")
-    return f'<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p style="{MUTED}">{how}</p>'
+    return f'<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p style="{MUTED}">{_code(HOW)}</p>'
 
 
 def _marks(sessions: SessionList, row: Any) -> str:

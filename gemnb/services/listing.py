@@ -10,6 +10,7 @@ from gemnb.model.session import SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
 from gemnb.store.titles import age_of, shorten
 
+HOW = "`%resume 1` goes on with the first, `%resume latest` with the last begun."
 NOTHING = "No sessions yet in this project: `%%gemini` starts one."
 
 
@@ -21,7 +22,7 @@ class SessionList(list[SessionInfo]):
         self.now = now
 
     def __repr__(self) -> str:
-        return "\n".join(self.line(row) for row in self) or NOTHING
+        return "\n".join([*(self.line(row) for row in self), HOW]) if self else NOTHING
 
     def line(self, row: SessionInfo) -> str:
         """One row: number, title, age, marks, full id."""

@@ -14,7 +14,7 @@ from gemnb.model.records import Header, JsonObject, Message, MessageContent, Tho
 T = TypeVar("T")
 
 
-_ON_DISK = {
+ON_DISK = {
     "rewind_to": "$rewindTo",
     "update": "$set",
     "session_id": "sessionId",
@@ -26,7 +26,7 @@ _ON_DISK = {
 }
 
 
-class Line(msgspec.Struct, rename=_ON_DISK):
+class Line(msgspec.Struct, rename=ON_DISK):
     """One record of a session file, told apart by what it has: `rewind_to`, `id`, `update`, or both ids of a header.
 
     A reader may decode fewer fields; the fold is the same.
@@ -90,7 +90,7 @@ def restore(line: Line, earlier: Line) -> None:
         if not getattr(line, name) and (had := getattr(earlier, name)):
             setattr(line, name, had)
             if line.raw is not None:
-                line.raw = {**line.raw, _ON_DISK.get(name, name): had}
+                line.raw = {**line.raw, ON_DISK.get(name, name): had}
 
 
 def decode_message(raw: JsonObject) -> Message:
@@ -164,7 +164,7 @@ def encode_header(header: Header) -> JsonObject:
 
 def update_record(**changes: object) -> JsonObject:
     """A `$set` record; names as in `Header`, and `messages` a list of messages."""
-    found = {_ON_DISK.get(name, name): value for name, value in changes.items()}
+    found = {ON_DISK.get(name, name): value for name, value in changes.items()}
     if "messages" in found:
         messages: Iterable[Message] = found["messages"]  # type: ignore[assignment]
         found["messages"] = [encode_message(m) for m in messages]

@@ -84,6 +84,7 @@ class Recorder:
         self._reason: str | None = None
         self._since: datetime | None = None
         self._seen = _look(path) if attached else None
+        self._foreign = False
 
     @property
     def health(self) -> RecordingHealth:
@@ -109,14 +110,15 @@ class Recorder:
 
     def changed(self) -> bool:
         """Whether the file is another than we left it: grown, cut, replaced. A file that is gone is not read again."""
-        if self._seen is None:
-            return False
+        if self._foreign or self._seen is None:
+            return self._foreign
         now = _look(self.path)
         return now is not None and now != self._seen
 
     def accept(self) -> None:
         """Take the file as it now is for known; its reader has folded it in."""
         self._seen = _look(self.path)
+        self._foreign = False
 
     def _write(self) -> None:
         if not self._made:
@@ -137,6 +139,7 @@ class Recorder:
 
     def _append(self, descriptor: int) -> None:
         _lock(descriptor)
+        self._foreign = self._foreign or _seen(descriptor) != self._seen
         while self._pending:
             line = self._pending[0]
             _write_line(descriptor, line if _ends_whole(descriptor) else b"\n" + line)

@@ -14,6 +14,7 @@ from gemnb.model.records import Damage, JsonObject
 from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_injected, prompts, typed_text
 from gemnb.store import codec
+from gemnb.store.brief import brief_records
 from gemnb.store.codec import Line
 from gemnb.store.journal import open_regular, parse_lines, parse_whole
 
@@ -134,22 +135,28 @@ def _only_context(messages: list[Line]) -> bool:
     return bool(messages) and all(is_injected(message) for message in messages)
 
 
-def read_fold(path: Path, *, as_client: bool = False, steps: bool = False) -> Fold:
+def read_fold(path: Path, *, as_client: bool = False, steps: bool = False, brief: bool = False) -> Fold:
     """Fold the whole file at `path`, whatever its form; one line in memory at a time.
+
+    Args:
+        path: a session file.
+        as_client: see `fold`.
+        steps: see `fold`.
+        brief: decode only what a listing needs; messages have no tokens, and answers no text, then.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
     with open_regular(path) as file:
-        lines = parse_lines(file, salvage=not as_client)
-        found = fold(_records(lines), as_client=as_client, steps=steps)
+        records = brief_records(file, salvage=not as_client) if brief else _records(file, salvage=not as_client)
+        found = fold(records, as_client=as_client, steps=steps)
         if not found.headers and (older := _older_form(file, found)):
             return older
     return found
 
 
-def _records(values: Iterable[JsonObject | Damage]) -> Iterator[Line | Damage]:
-    for value in values:
+def _records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Line | Damage]:
+    for value in parse_lines(lines, salvage=salvage):
         yield value if isinstance(value, Damage) else codec.line_of(value)
 
 

@@ -74,7 +74,7 @@ class SessionStore:
             )
         try:
             status = path.stat()
-            found = read_fold(path)
+            found = read_fold(path, brief=True)
         except OSError as error:
             return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=str(error))
         return describe(found, path, size=status.st_size, mtime=status.st_mtime, now=self._clock())
