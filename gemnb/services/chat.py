@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,8 @@ from gemnb.model.turns import Turn, merged_contents
 from gemnb.services import compression
 from gemnb.services import tools as tool_service
 from gemnb.services.answer import WORDS, Answer
-from gemnb.services.compression import Compression, SaveOutput
+from gemnb.services.audit import FLOOR, NO_FACTS
+from gemnb.services.compression import Compression, Status
 from gemnb.services.export import Exported, export
 from gemnb.services.llm import Chunk, Llm, Outcome, ToolDeclaration
 from gemnb.services.projection import history
@@ -86,7 +87,7 @@ class Chat:
         limit: of `model.maxSessionTurns`.
         past: the rewinds and replacements of the session so far, for an undo.
         threshold: of `model.compressionThreshold`.
-        save_output: keeps the full text of a tool output that a compression trims.
+        save_output: names the file of a tool output that a compression trims, and writes it where told.
         system: the system instruction of each request.
         context: the injected start of the talk, fresh for this chat.
     """
@@ -103,7 +104,7 @@ class Chat:
         limit: Limit = Limit(),
         past: Iterable[HistoryStep] = (),
         threshold: float = 0.5,
-        save_output: SaveOutput = lambda _call, _text: "nowhere",
+        save_output: Callable[[ToolCall, str, bool], str] = lambda _call, _text, _write: "nowhere",
         system: Callable[[], str | None] = lambda: None,
         context: Callable[[], str | None] = lambda: None,
     ) -> None:
@@ -185,10 +186,18 @@ class Chat:
         self.sync()
         self._check_limit()
         llm = self._llm()
+        self._compress_if_large()
         self._record(Message(id=self._new_id(), type="user", timestamp=self._now(), content=[{"text": text}]))
         return self._answers(llm)
 
-    def compress(self, *, force: bool = True, dry_run: bool = False) -> Compression:
+    def compress(
+        self,
+        *,
+        force: bool = True,
+        dry_run: bool = False,
+        pins: Sequence[str] = (),
+        floor: Mapping[str, float] = FLOOR,
+    ) -> Compression:
         """Sum up the older part of the talk, as one record that takes nothing away above it.
 
         Anything but success leaves file and talk as they were.
@@ -196,11 +205,19 @@ class Chat:
         Args:
             force: whatever the size of the talk; else only from the threshold of the settings on.
             dry_run: ask the model and tell what would come, but change nothing.
+            pins: words that the summary has in any case.
+            floor: recall by kind of fact below which nothing is changed; `{}` takes any loss.
 
         Raises:
             LlmError: the service failed.
         """
         self.sync()
+        kept: list[tuple[ToolCall, str]] = []
+
+        def name_of(call: ToolCall, text: str) -> str:
+            kept.append((call, text))
+            return self._save_output(call, text, False)
+
         result = compression.compress(
             self.messages,
             self._llm,
@@ -208,20 +225,37 @@ class Chat:
             threshold=self._threshold,
             failed_before=self._compression_failed,
             nothing_new=self._nothing_new(),
-            save=(lambda _call, _text: "a file") if dry_run else self._save_output,
+            save=name_of,
             opening=self._opening,
+            pins=pins,
+            floor=floor,
         )
         if dry_run:
             return replace(result, dry_run=True)
         if result.changed:
+            for call, text in kept:  # only now: what fails or is tried leaves no file behind
+                self._save_output(call, text, True)
             before = tuple(self.messages)
             self._replace(result.messages)
             self._past.append(HistoryStep("replace", _ids(before), tuple(self._messages), messages=before))
-        if result.status is compression.Status.COMPRESSED:
+        if result.status is Status.COMPRESSED:
             self._compression_failed = False
-        elif result.status in (compression.Status.EMPTY_SUMMARY, compression.Status.INFLATED):
+        elif result.status in compression.FAILURES:
             self._compression_failed = True
         return result
+
+    def _compress_if_large(self) -> None:
+        """Before a prompt: compress a talk that passes its threshold, and say so in a line. No failure stops it."""
+        try:
+            result = self.compress(force=False)
+        except (LlmError, OSError) as error:
+            self._compression_failed = True
+            words = f"The talk is long, and compressing it failed ({error}); it goes on as it is."
+        else:
+            if result.status is Status.NOOP:
+                return
+            words = str(replace(result, audit=NO_FACTS))
+        warnings.warn(words, GemnbWarning, stacklevel=3)
 
     def _opening(self, summary: str, acknowledged: str) -> tuple[Message, Message]:
         now = self._now()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from html import escape
 
 from gemnb.model.records import JsonObject, Message, Part, ToolCall
 from gemnb.model.turns import Turn
 from gemnb.services.answer import Answer
+from gemnb.services.audit import FLOOR, NO_FACTS, Audit, audit, with_pins
+from gemnb.services.audit_facts import Fact
 from gemnb.services.llm import Llm, Outcome
 from gemnb.services.projection import history
 from gemnb.services.tokens import content_units, context_limit, estimate_tokens, estimate_turns
@@ -19,6 +22,8 @@ RESPONSE_BUDGET = 50_000
 """Estimated tokens that all function responses share, the newest first."""
 LARGE_RESPONSE = 500
 """Estimated tokens; a smaller response is never trimmed."""
+MOST_NAMED, LONGEST_NAMED = 60, 300
+"""Lost facts that the second request names, and characters of each."""
 HEAD, TAIL = 1_500, 1_500
 """Characters of a trimmed response that stay at each end."""
 SNAPSHOT = "<state_snapshot>"
@@ -44,20 +49,28 @@ class Status(StrEnum):
     NOOP = "NOOP"
     EMPTY_SUMMARY = "COMPRESSION_FAILED_EMPTY_SUMMARY"
     INFLATED = "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT"
+    LOSS_ABOVE_LIMIT = "LOSS_ABOVE_LIMIT"
+    """The summary lost more than the floor allows."""
     CONTENT_TRUNCATED = "CONTENT_TRUNCATED"
     """Only old tool outputs were trimmed."""
 
 
+FAILURES = (Status.EMPTY_SUMMARY, Status.INFLATED, Status.LOSS_ABOVE_LIMIT)
+"""After one of these an unforced attempt asks no model until a compression succeeds."""
 WORDS = {
     Status.COMPRESSED: "The older part of the talk is now a summary. `%compress --undo` brings it back.",
     Status.NOOP: "There is nothing to compress.",
     Status.EMPTY_SUMMARY: "The model gave no usable summary, so nothing was changed. Try again, or another model.",
     Status.INFLATED: "The summary would have been longer than what it replaces, so nothing was changed.",
+    Status.LOSS_ABOVE_LIMIT: (
+        "The summary lost more than is allowed, so nothing was changed. Try again, pin what must stay"
+        " (`%compress --pin WORDS`), or take the loss (`%compress --accept-loss`)."
+    ),
     Status.CONTENT_TRUNCATED: "Old tool outputs were trimmed; their full text is in files.",
 }
 
 SaveOutput = Callable[[ToolCall, str], str]
-"""Keeps the full text of a call's output and gives the name it is kept under."""
+"""Gives the name under which the full text of a call's output is, or will be, kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,8 @@ class Compression:
     tokens_after: int
     """By the same estimate."""
     summary: str | None = None
+    audit: Audit = NO_FACTS
+    """What the summary kept and lost of the part that goes."""
     dry_run: bool = False
 
     @property
@@ -81,7 +96,12 @@ class Compression:
     def __str__(self) -> str:
         would = "Would be: " if self.dry_run else ""
         sizes = f" About {self.tokens_before:,} tokens before, {self.tokens_after:,} after." if self.changed else ""
-        return f"{would}{self.status}. {WORDS[self.status]}{sizes}"
+        account = f"\n{self.audit}" if self.audit.findings else ""
+        return f"{would}{self.status}. {WORDS[self.status]}{sizes}{account}"
+
+    def _repr_html_(self) -> str:
+        told = replace(self, audit=NO_FACTS)
+        return f"<p>{escape(str(told))}</p>{self.audit._repr_html_() if self.audit.findings else ''}"
 
 
 def compress(
@@ -94,6 +114,8 @@ def compress(
     nothing_new: bool,
     save: SaveOutput,
     opening: Callable[[str, str], tuple[Message, Message]],
+    pins: Sequence[str] = (),
+    floor: Mapping[str, float] = FLOOR,
 ) -> Compression:
     """Sum up the older part of `messages`.
 
@@ -106,6 +128,8 @@ def compress(
         nothing_new: nothing was said since the last compression.
         save: see `SaveOutput`; called for outputs that are trimmed.
         opening: makes the two messages that stand for the old part, of the summary and the acknowledgement.
+        pins: what the summary has word for word, appended if the model leaves it out.
+        floor: recall by kind of fact below which nothing is changed; an empty one takes any loss.
 
     Raises:
         LlmError: the service failed.
@@ -125,14 +149,18 @@ def compress(
     split = kept_from(turns)
     if split == 0:
         return same
-    summary = summarise(turns[:split], llm())
+    summary = summarise(turns[:split], llm(), pins)
     if summary is None:
         return replace(same, status=Status.EMPTY_SUMMARY)
+    summary = with_pins(summary, pins)
+    account = audit(turns[:split], summary)
     new = (*opening(summary, ACKNOWLEDGED), *_tail(trimmed, turns[split].id))
     after = estimate_turns(history(new).turns)
     if after >= before:
-        return replace(same, status=Status.INFLATED, tokens_after=after)
-    return Compression(Status.COMPRESSED, new, before, after, summary)
+        return replace(same, status=Status.INFLATED, tokens_after=after, summary=summary, audit=account)
+    if account.below(floor):
+        return replace(same, status=Status.LOSS_ABOVE_LIMIT, tokens_after=after, summary=summary, audit=account)
+    return Compression(Status.COMPRESSED, new, before, after, summary, account)
 
 
 def _trimmed_only(same: Compression, save: SaveOutput) -> Compression:
@@ -196,7 +224,7 @@ def _is_opening(turn: Turn) -> bool:
     return turn.text.lstrip().startswith(SNAPSHOT) or (turn.role == "model" and turn.text == ACKNOWLEDGED)
 
 
-def summarise(turns: Sequence[Turn], llm: Llm) -> str | None:
+def summarise(turns: Sequence[Turn], llm: Llm, pins: Sequence[str] = ()) -> str | None:
     """The summary of `turns`: asked for once, then checked once; None where the model gives none.
 
     A part that is larger than the model takes is summed up piece by piece, each with the snapshot so far.
@@ -208,8 +236,16 @@ def summarise(turns: Sequence[Turn], llm: Llm) -> str | None:
         first = _ask(asked, llm)
         if first is None:
             return None
-        summary = _ask([*asked, Turn.reply(first), Turn.prompt(VERIFY)], llm) or first
+        lost = audit([*carried, *piece], with_pins(first, pins)).lost
+        summary = _ask([*asked, Turn.reply(first), Turn.prompt(verification(lost, pins))], llm) or first
     return summary
+
+
+def verification(lost: Sequence[Fact], pins: Sequence[str]) -> str:
+    """The second request: it names what the first answer left out, so that the second look is not blind."""
+    told = [f"- {fact.kind}: {fact.text[:LONGEST_NAMED]}" for fact in lost[:MOST_NAMED]]
+    told += [f"- to be kept word for word: {pin}" for pin in pins]
+    return "\n".join([VERIFY, "These are in the talk, and not in your snapshot:", *told]) if told else VERIFY
 
 
 def pieces(turns: Sequence[Turn], limit: int) -> list[list[Turn]]:

@@ -11,8 +11,8 @@ from gemnb.model.records import ToolCall
 from gemnb.store.paths import is_safe_id, kind_of
 
 
-def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str) -> str:
-    """Keep `text` below the project's folder and give the path it is kept under.
+def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str, write: bool = True) -> str:
+    """Keep `text` below the project's folder, unless told only to name it, and give the path it is kept under.
 
     The name is made of the text's own hash: the same output is kept once, and no word of a file becomes a path.
 
@@ -22,10 +22,10 @@ def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str)
     data = text.encode("utf-8", "replace")
     owner = session_id if is_safe_id(session_id) else "other"
     into = folder() / "tool-outputs" / f"session-{owner}"
-    into.mkdir(mode=0o700, parents=True, exist_ok=True)
     tool = "".join(char for char in call.name if (char.isascii() and char.isalnum()) or char == "_")[:40] or "tool"
     path = into / f"{tool}_{hashlib.sha256(data).hexdigest()[:16]}.txt"
-    if kind_of(path) is None:
+    if write and kind_of(path) is None:
+        into.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
