@@ -11,7 +11,6 @@ from gemnb.model.records import MessageContent, parts_of, text_of
 CONTEXT_TAGS = ("session_context", "hook_context")
 EMPTY_TITLE = "Empty conversation"
 
-_LEADING_CONTEXT = re.compile(r"\s*<(session_context|hook_context)>.*?(?:</\1>|\Z)", re.DOTALL)
 UNSEEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 """Control, escape and bidi characters, but for those that are white space."""
 HALF = re.compile("[\ud800-\udfff]")
@@ -43,8 +42,9 @@ def without_context(text: str) -> str:
     'Why?'
     """
     text = text.strip()
-    while text.startswith("<") and (match := _LEADING_CONTEXT.match(text)):
-        text = text[match.end() :].strip()
+    while (tag := next((tag for tag in CONTEXT_TAGS if text.startswith(f"<{tag}>")), None)) is not None:
+        _, closed, rest = text.partition(f"</{tag}>")
+        text = rest.strip() if closed else ""
     return text
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gemnb.model.records import Damage
 from gemnb.store import codec
-from gemnb.store.journal import numbered_lines, parse_line
+from gemnb.store.journal import parse_line
 
 LONG = 200
 """Bytes; a longer content of the model's holds something, whatever it is."""
@@ -45,35 +45,36 @@ class Brief(msgspec.Struct, rename=codec.ON_DISK):
 def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
     """The records of `lines`, and a `Damage` for what is none; an odd line is decoded whole, as any reader does."""
     decode = msgspec.json.Decoder(Brief).decode
-    for number, offset, line in numbered_lines(lines):
+    offset = 0
+    for number, line in enumerate(lines, start=1):
         try:
             record = decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            for value in parse_line(line, number=number, offset=offset, salvage=salvage):
-                yield value if isinstance(value, Damage) else codec.line_of(value)
+            if not line.isspace():
+                for value in parse_line(line, number=number, offset=offset, salvage=salvage):
+                    yield value if isinstance(value, Damage) else codec.line_of(value)
         else:
-            _settle(record)
+            if record.id is not None:
+                _settle(record)
+            else:
+                for message in (record.update or record).messages or ():
+                    if message.id is not None:
+                        _settle(message)
             yield record
+        offset += len(line)
 
 
-def _settle(record: Any) -> None:
-    """Turn what is still bytes into what it comes to, so that the line can go."""
-    if record.id is None:
-        record.content = record.display_content = record.thoughts = record.tool_calls = None
-        if record.update is not None:
-            _settle(record.update)
-        for message in record.messages or ():
-            _settle(message)
-        return
-    if record.type == "user":
-        record.content = _decoded(record.content)
-        record.display_content = _decoded(record.display_content)
+def _settle(message: Any) -> None:
+    """Turn what is still bytes in `message` into what it comes to, so that the line can go."""
+    if message.type == "user":
+        message.content = _decoded(message.content)
+        message.display_content = _decoded(message.display_content)
     else:
         # a listing asks of an answer only whether it holds anything
-        record.content = "…" if len(record.content) > LONG else _decoded(record.content)
-        record.display_content = None
-    record.thoughts = _is_some(record.thoughts)
-    record.tool_calls = _is_some(record.tool_calls)
+        message.content = "…" if len(message.content) > LONG else _decoded(message.content)
+        message.display_content = None
+    message.thoughts = _is_some(message.thoughts) if len(message.thoughts) else ()
+    message.tool_calls = _is_some(message.tool_calls) if len(message.tool_calls) else ()
 
 
 def _is_some(raw: Raw) -> tuple[bool, ...]:
