@@ -64,6 +64,8 @@ def compress_parser() -> Parser:
     """`%compress`."""
     parser = Parser("compress")
     parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--pin", action="append", default=[])
+    parser.add_argument("--accept-loss", action="store_true")
     parser.add_argument("--undo", action="store_true")
     return parser
 

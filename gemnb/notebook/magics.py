@@ -13,6 +13,7 @@ from traitlets import Bool, Int, Unicode, observe
 import gemnb
 from gemnb.notebook.arguments import UsageMistake, parse
 from gemnb.notebook.stream import ShownReply, show
+from gemnb.services.audit import FLOOR
 from gemnb.services.chat import Chat
 from gemnb.services.compression import Compression
 from gemnb.services.listing import PromptList, SessionList
@@ -148,7 +149,8 @@ class Gemnb(Magics):
     def compress(self, line: str) -> Compression | Chat:
         """Sum up the older part of the current talk, so that it goes on shorter and cheaper.
 
-        `--dry-run` tells what would come and changes nothing, `--undo` brings the talk back as it was.
+        `--dry-run` tells what would come and changes nothing, `--undo` brings the talk back as it was. `--pin WORDS`
+        keeps the words in the summary; `--accept-loss` goes on though the summary lost a rule that was stated.
 
             %compress --dry-run
         """
@@ -157,7 +159,7 @@ class Gemnb(Magics):
         if args.undo:
             chat.undo_compression()
             return chat
-        return chat.compress(dry_run=args.dry_run)
+        return chat.compress(dry_run=args.dry_run, pins=args.pin, floor={} if args.accept_loss else FLOOR)
 
     @no_var_expand
     @line_magic

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from compression_command import curated
+
 from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import text_of
 from gemnb.model.talk import clean_line, is_resumable, prompts
@@ -228,6 +230,7 @@ def decode(request: Request, folder: Path) -> Any:
 COMMANDS = {
     "tokens": tokens,
     "split_point": split,
+    "curated": curated,
     "checkpoint": checkpoint,
     "decode_tag": decode,
     "load": load,
