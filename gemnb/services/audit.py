@@ -22,11 +22,13 @@ SHOWN = 40
 
 _WORD = re.compile(r"[a-z0-9][\w./:-]*[a-z0-9]|[a-z0-9]", re.A)
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff々]+")
+_NAME = re.compile(r"[^\W\d]{2,}?(?=s?\b|[是为はを\s=:#])")
 _STOP = frozenset(
     """
     a an and are as at be been but by can do does for from has have i if in into is it its me my of on or our please
     so that the their them then there these they this those to too up us was we were will with would you your must
     never not dont always should may no only make sure ensure use used using keep also just all any ever
+    here now again
     """.split()  # noqa: SIM905
 )
 
@@ -123,13 +125,13 @@ class Snapshot:
 
     def _has_number(self, wanted: str) -> bool:
         """The same figure and unit with or without a blank; a named figure beside its name."""
-        if _found(wanted.replace(" ", ""), self._text.replace(" ", "")):
-            return True
         figure = re.search(r"\d+(?:\.\d+)?", wanted)
-        name = re.sub(r"[\d.#=:]+", " ", wanted).split()
-        if figure is None or not name:
+        if figure is None:
             return False
-        return any(_found(figure[0], place) and name[0].rstrip("s") in place for place, _ in self._places)
+        unit, name = wanted[figure.end() :].strip(), _NAME.match(wanted)
+        if unit and re.search(rf"(?<![\d.,]){re.escape(figure[0])}\s?{re.escape(unit)}(?![a-z0-9])", self._text):
+            return True
+        return name is not None and any(_found(figure[0], place) and name[0] in place for place, _ in self._places)
 
     def _has_sentence(self, fact: Fact) -> bool:
         words = _words(fact.text)
@@ -164,7 +166,7 @@ def _joins(char: str) -> bool:
 
 def _words(text: str) -> set[str]:
     """The words that carry a sentence, stripped of endings; pairs of signs where words are not spaced."""
-    told = normal(text)
+    told = re.sub(r"(?<=\d)(?=[a-z])", " ", normal(text))
     words = {_stem(word) for word in _WORD.findall(told) if word not in _STOP}
     for run in _CJK.findall(told):
         words |= {run[i : i + 2] for i in range(len(run) - 1)} or {run}

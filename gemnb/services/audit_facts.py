@@ -55,7 +55,7 @@ _VERSION = re.compile(
     r"(?<![\w.])v?\d+\.\d+\.\d+(?:[-.+]?[a-z]+[.\d]*)?(?![\w.]*\w)|(?<![\w.])v\d+(?:\.\d+)*\b", re.A | re.I
 )
 _NAMED_VERSION = re.compile(
-    r"\b(?:Python|Node|Node\.js|Java|Go|Rust|Ruby|PHP|Django|React|Postgres(?:QL)?|MySQL|Redis|Ubuntu|Debian|pandas|numpy|Kotlin|Swift)"
+    r"\b(?:Python|Node|Node\.js|Java|Go|Rust|Ruby|PHP|Django|React|Postgre(?:s|SQL)|MySQL|Redis|Ubuntu|Debian|pandas|numpy|Kotlin|Swift)"
     r" ?(\d+(?:\.\d+)*)(?![\w.]*\w)",
     re.A,
 )
