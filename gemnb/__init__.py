@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # names for readers and type checkers; IPython is not a must 
     from IPython.core.interactiveshell import InteractiveShell
 
     from gemnb.services.genai import GenaiLlm
-    from gemnb.tables import messages_df, sessions_df, tool_calls_df, usage_df
+    from gemnb.tables import messages_df, retention_df, sessions_df, tool_calls_df, usage_df
     from gemnb.workspace import Workspace, open_workspace, projects
 
 __version__ = "0.1.0"
@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "GenaiLlm": "gemnb.services.genai",
     "messages_df": "gemnb.tables",
+    "retention_df": "gemnb.tables",
     "sessions_df": "gemnb.tables",
     "tool_calls_df": "gemnb.tables",
     "usage_df": "gemnb.tables",
@@ -36,6 +37,7 @@ __all__ = [
     "messages_df",
     "open_workspace",
     "projects",
+    "retention_df",
     "sessions_df",
     "tool_calls_df",
     "usage_df",

@@ -10,9 +10,11 @@ from zoneinfo import ZoneInfo
 
 from gemnb.errors import FrameError, UnreadableSessionError
 from gemnb.frames import tables as frames
+from gemnb.frames.retention import PlanRow, retention_frame
 from gemnb.frames.tables import MessageRow, SessionRow
 from gemnb.model.session import Session, SessionInfo
 from gemnb.services.prices import Price, list_price, table_version
+from gemnb.store.replay import parse_time
 from gemnb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -74,6 +76,25 @@ def usage_df(
     """
     rows = _messages(source, hidden=True, prices=prices)
     return frames.usage_frame(rows, by=by, zone=_zone(tz), dedupe=dedupe, facts=_facts(source))
+
+
+def retention_df(source: Source = None, *, prices: Price = list_price) -> pd.DataFrame:
+    """One row a session that is listed: what the settings' retention would do with it, why and when.
+
+    Nothing is deleted. Columns as the README has them; arguments as for `sessions_df`, but no sessions.
+    """
+    return retention_frame(_planned(source, prices), _facts(source))
+
+
+def _planned(source: Source, prices: Price) -> Iterator[PlanRow]:
+    for one in _sources(source):
+        if isinstance(one, Session):
+            raise FrameError('A retention plan is a project\'s: give a workspace, "all", or nothing.')
+        for candidate in one.retention().candidates:
+            session = one.store.load(candidate.session)
+            billed = [(m, parse_time(m.timestamp)) for m in session.usage.values() if m.tokens]
+            costs = [prices(m.model, m.tokens, at) for m, at in billed if m.tokens]
+            yield PlanRow(one.slug, candidate, sum(cost.total for cost in costs if cost))
 
 
 def _zone(tz: str | None) -> str:

@@ -16,10 +16,12 @@ from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
 from gemnb.model.turns import ChatHistory
+from gemnb.services import retention
 from gemnb.services.chat import Chat, Limit, iso
 from gemnb.services.listing import SessionList
 from gemnb.services.llm import Llm
 from gemnb.services.projection import history
+from gemnb.services.retention import RetentionPlan
 from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
@@ -179,6 +181,18 @@ class Workspace:
         """
         info = self.find(identifier)
         return self.store.delete(info, current=self._current)
+
+    def retention(self) -> RetentionPlan:
+        """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""
+        policy, problem = retention.policy_of(self.settings)
+        return retention.plan(
+            self.sessions(),
+            policy,
+            problem,
+            now=self.clock(),
+            family=self.store.family,
+            delete=lambda candidate: self.store.delete(candidate.session, current=self._current).stayed,
+        )
 
     def projects(self) -> list[Project]:
         """Every project of the store, orphans too."""
