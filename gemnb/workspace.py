@@ -22,6 +22,7 @@ from gemnb.services.listing import SessionList
 from gemnb.services.llm import Llm
 from gemnb.services.projection import history
 from gemnb.services.retention import RetentionPlan
+from gemnb.services.search import Hit, search
 from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
@@ -181,6 +182,24 @@ class Workspace:
         """
         info = self.find(identifier)
         return self.store.delete(info, current=self._current)
+
+    def search(
+        self, query: str, *, projects: str = "current", hidden: bool = False, limit: int | None = None
+    ) -> Iterator[Hit]:
+        """Where `query` stands in titles, prompts, answers, tool names and the files of calls.
+
+        Args:
+            query: any part of it, in any case and script.
+            projects: `current`, or `all` for every project of the store.
+            hidden: also in sessions that a listing does not show.
+            limit: the most hits.
+        """
+        if projects == "all":
+            stores = [SessionStore(partial(_only, p.folder), clock=self.clock) for p in self.projects()]
+        else:
+            stores = [self.store]
+        rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]
+        return search(query, rows, self.store.load, limit=limit)
 
     def retention(self) -> RetentionPlan:
         """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""

@@ -13,12 +13,18 @@ import pytest
 import gemnb
 from gemnb import errors
 from gemnb.frames.columns import describe
+from gemnb.frames.retention import RETENTION
 from gemnb.frames.tables import MESSAGES, TOOL_CALLS, sessions_columns
 from gemnb.notebook.magics import Gemnb
 from gemnb.services.prices import list_price
 
 README = Path(__file__).parents[1] / "README.md"
-TABLES: dict[str, Any] = {"messages": MESSAGES, "tool_calls": TOOL_CALLS, "sessions": sessions_columns(list_price)}
+TABLES: dict[str, Any] = {
+    "messages": MESSAGES,
+    "tool_calls": TOOL_CALLS,
+    "sessions": sessions_columns(list_price),
+    "retention": RETENTION,
+}
 
 
 @pytest.mark.parametrize("name", TABLES)

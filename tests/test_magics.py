@@ -145,6 +145,25 @@ def test_a_failing_service_is_one_line_and_leaves_no_empty_answer(shell: Interac
     assert "LlmError: The service said 503. Ask again. [LLM_ERROR]" in printed and "Traceback" not in printed
 
 
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%sessions --search FORTY", "There are [forty]-two."),
+        ("%sessions --search nothing-like-it", "Nothing was found."),
+        ("%sessions --df", SID),
+        ("%sessions usage --by month", "108"),
+        ("%sessions retention", "0 of 1 sessions would go"),
+        ("%sessions retention --apply", "0 sessions deleted, 1 kept"),
+    ],
+)
+def test_what_sessions_can_tell(shell: InteractiveShell, write_session: Write, cell: str, words: str) -> None:
+    write_session(header(), *TALK)
+
+    value, _ = run(shell, cell)
+
+    assert words in shown(shell, value)["text/plain"]
+
+
 def test_delete_takes_a_prefix(shell: InteractiveShell, write_session: Write) -> None:
     path = write_session(header(), *TALK)
 

@@ -44,10 +44,14 @@ def words(line: str, *, magic: str) -> list[str]:
 def sessions_parser() -> Parser:
     """`%sessions`."""
     parser = Parser("sessions")
-    parser.add_argument("command", nargs="?", choices=["delete"])
+    parser.add_argument("command", nargs="?", choices=["delete", "retention", "usage"])
     parser.add_argument("session", nargs="?")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--hidden", action="store_true")
+    parser.add_argument("--df", action="store_true")
+    parser.add_argument("--search", metavar="WORDS")
+    parser.add_argument("--by", default="day,model")
+    parser.add_argument("--apply", action="store_true")
     return parser
 
 
@@ -55,6 +59,9 @@ def resume_parser(prog: str = "resume") -> Parser:
     """`%resume` and `%chat`."""
     parser = Parser(prog)
     parser.add_argument("session", nargs="?")
+    parser.add_argument("what", nargs="*")
+    parser.add_argument("--overwrite", action="store_true")
+    parser.add_argument("--redact", action="store_true")
     parser.add_argument("--fork", action="store_true")
     parser.add_argument("--new", action="store_true")
     return parser

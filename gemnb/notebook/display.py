@@ -9,10 +9,12 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from gemnb.model.talk import clean_line
+from gemnb.notebook.plain import printable
 from gemnb.notebook.stream import ShownReply
 from gemnb.services.chat import Chat, Reply
-from gemnb.services.listing import HOW, NOTHING, SessionList
+from gemnb.services.listing import HOW, NOTHING, HitList, PromptList, SessionList
 from gemnb.services.markdown import markdown_html
+from gemnb.services.retention import CleanupResult, RetentionPlan
 from gemnb.store.recorder import RecordingHealth
 from gemnb.store.sessions import Deleted
 
@@ -27,7 +29,7 @@ def install(shell: InteractiveShell) -> None:
     for kind, form in HTML.items():
         html.for_type(kind, form)
     for kind in PLAIN:
-        plain.for_type(kind, lambda value, printer, _: printer.text(repr(value)))
+        plain.for_type(kind, lambda value, printer, _: printer.text(text_of(value)))
 
 
 def uninstall(shell: InteractiveShell) -> None:
@@ -37,6 +39,12 @@ def uninstall(shell: InteractiveShell) -> None:
         html.pop(kind, None)
     for kind in PLAIN:
         plain.pop(kind, None)
+
+
+def text_of(value: object) -> str:
+    """The plain form of a value, fit for a terminal."""
+    form = repr(value) if isinstance(value, list | Chat | ShownReply) else str(value)
+    return printable(form)
 
 
 def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
@@ -112,4 +120,4 @@ HTML: dict[type, Callable[[Any], str]] = {
     ShownReply: shown_html,
     Deleted: deleted_html,
 }
-PLAIN = (SessionList, Chat, ShownReply)
+PLAIN = (HitList, PromptList, RetentionPlan, CleanupResult, SessionList, Chat, ShownReply)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +14,15 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from traitlets import Bool, Int, Unicode, observe
 
 import gemnb
+from gemnb.model.talk import clean_line
 from gemnb.notebook.arguments import UsageMistake, parse
 from gemnb.notebook.stream import ShownReply, show
 from gemnb.services.audit import FLOOR
 from gemnb.services.chat import Chat
 from gemnb.services.compression import Compression
-from gemnb.services.listing import PromptList, SessionList
+from gemnb.services.listing import HitList, PromptList, SessionList
+from gemnb.services.retention import CleanupResult, RetentionPlan
+from gemnb.store.checkpoints import Checkpoint
 from gemnb.store.sessions import Deleted
 from gemnb.workspace import Workspace
 
@@ -29,6 +35,53 @@ class Explained:
 
     def __repr__(self) -> str:
         return "\n".join(f"{name} = {value!r}  ({source})" for name, value, source in self.rows)
+
+
+def _list(workspace: Workspace, args: Namespace) -> Any:
+    if args.search:
+        return HitList(workspace.search(args.search, projects="all" if args.all else "current", hidden=args.hidden))
+    if args.df:
+        return gemnb.sessions_df("all" if args.all else workspace, hidden=args.hidden)
+    return workspace.listing(everywhere=args.all, hidden=args.hidden)
+
+
+def _delete(workspace: Workspace, args: Namespace) -> Deleted:
+    if not args.session:
+        raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
+    return workspace.delete(args.session)
+
+
+def _usage(workspace: Workspace, args: Namespace) -> Any:
+    return gemnb.usage_df("all" if args.all else workspace, by=args.by.split(","))
+
+
+def _retention(workspace: Workspace, args: Namespace) -> RetentionPlan | CleanupResult:
+    plan = workspace.retention()
+    return plan.apply() if args.apply else plan
+
+
+SESSIONS: dict[str | None, Callable[[Workspace, Namespace], Any]] = {
+    None: _list,
+    "delete": _delete,
+    "usage": _usage,
+    "retention": _retention,
+}
+"""What each sub-command of `%sessions` gives."""
+
+
+CHECKPOINT_COMMANDS = ("save", "list", "resume", "delete", "share")
+"""What `%resume` does beside resuming; no session id reads so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """The project's checkpoints, each with its time."""
+
+    rows: tuple[Checkpoint, ...]
+
+    def __repr__(self) -> str:
+        told = [f"{clean_line(row.tag)}  ({row.saved_at:%Y-%m-%d %H:%M} UTC)" for row in self.rows]
+        return "\n".join(told) or "No checkpoints yet: `%resume save TAG` makes one."
 
 
 @magics_class
@@ -98,46 +151,68 @@ class Gemnb(Magics):
 
     @no_var_expand
     @line_magic
-    def sessions(self, line: str) -> SessionList | Deleted:
-        """List this project's sessions, or delete one.
+    def sessions(self, line: str) -> Any:
+        """List this project's sessions; look into them; delete one.
 
-        `%sessions` numbers them as the terminal client does; `--all` lists every project of the store, `--hidden`
-        adds what is not shown, and why. `%sessions delete 2` deletes by number, id or a unique prefix of one.
+        `%sessions` numbers them as the terminal client does; `--all` takes every project of the store, `--hidden` adds
+        what is not shown, and why, `--df` gives a DataFrame, `--search WORDS` what was said. `%sessions delete 2`
+        deletes by number, id or a unique prefix of one. `%sessions usage --by month,model` tells what was spent.
+        `%sessions retention` tells what the settings would delete and why; `--apply` does it.
 
             s = %sessions --hidden
         """
         args = parse("sessions", line)
-        if args.command == "delete":
-            if not args.session:
-                raise UsageMistake(
-                    "%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them."
-                )
-            return self.workspace.delete(args.session)
-        return self.workspace.listing(everywhere=args.all, hidden=args.hidden)
+        return SESSIONS[args.command](self.workspace, args)
 
     @no_var_expand
     @line_magic
-    def resume(self, line: str) -> Chat | SessionList:
+    def resume(self, line: str) -> Any:
         """Go on with an earlier session of this project; it becomes the current one.
 
         Give `latest`, `last-used`, a number of the list, an id or a unique prefix of one. `--fork` goes on in a copy,
         `--new` starts afresh. Without a word it lists the sessions to pick from. `%chat` is the same.
+        `%resume save TAG`, `list`, `resume TAG` and `delete TAG` keep checkpoints of the talk; `share FILE` exports it
+        as `.json`, `.md`, `.html` or `.ipynb`, with `--redact` without secrets.
 
             chat = %resume latest
         """
         return self._resume("resume", line)
 
-    def _resume(self, magic: str, line: str) -> Chat | SessionList:
+    def _resume(self, magic: str, line: str) -> Any:
         args = parse(magic, line)
+        command, *rest = [word for word in (args.session, *args.what) if word is not None] or [None]
+        if command == "checkpoints":
+            command, *rest = rest or ["list"]
+        if command in CHECKPOINT_COMMANDS:
+            return self._checkpoint(magic, str(command), rest, args)
+        if rest:
+            raise UsageMistake(f"%{magic}: one session at a time, not {' '.join(map(str, [command, *rest]))!r}.")
         if args.new:
             return self.workspace.new_chat()
         if args.session is None:
             return self.workspace.listing()
         return self.workspace.resume(args.session, fork=args.fork)
 
+    def _checkpoint(self, magic: str, command: str, rest: list[str], args: argparse.Namespace) -> Any:
+        """Save, list, load, delete a checkpoint, or share the talk as a file."""
+        if command == "list":
+            return Checkpointed(tuple(self.workspace.checkpoints()))
+        if len(rest) != 1:
+            wanted = "FILE" if command == "share" else "TAG"
+            raise UsageMistake(f"%{magic} {command}: give one name, as in `%{magic} {command} {wanted}`.")
+        (name,) = rest
+        if command == "save":
+            return Checkpointed((self.workspace.save_checkpoint(name, overwrite=args.overwrite),))
+        if command == "resume":
+            return self.workspace.load_checkpoint(name)
+        if command == "share":
+            return self.workspace.attached().export(name, redact=args.redact)
+        self.workspace.delete_checkpoint(name)
+        return Checkpointed(tuple(self.workspace.checkpoints()))
+
     @no_var_expand
     @line_magic
-    def chat(self, line: str) -> Chat | SessionList:
+    def chat(self, line: str) -> Any:
         """Go on with an earlier session: the same as `%resume`.
 
         chat = %chat last-used --fork

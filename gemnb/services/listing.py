@@ -8,6 +8,7 @@ from datetime import datetime
 from gemnb.model.records import Message
 from gemnb.model.session import SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
+from gemnb.services.search import Hit
 from gemnb.store.titles import age_of, shorten
 
 HOW = "`%resume 1` goes on with the first, `%resume latest` with the last begun."
@@ -53,3 +54,10 @@ class PromptList(list[str]):
     def __repr__(self) -> str:
         lines = [f"{number:>3}. {text}" for number, text in enumerate(self, start=1)]
         return "\n".join([*lines, "`%rewind N` drops prompt N and all after it."]) if lines else "No prompts yet."
+
+
+class HitList(list[Hit]):
+    """The matches of a search, each on one line."""
+
+    def __repr__(self) -> str:
+        return "\n".join(clean_line(str(hit)) for hit in self) or "Nothing was found."

@@ -1,0 +1,126 @@
+"""Retention: what would go is told before it goes; what may not go stays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import NOW, SID, TALK, header, tree
+
+import gemnb
+from gemnb.model.session import SessionInfo
+from gemnb.services.retention import Policy, parse_age, plan
+
+Write = Callable[..., Path]
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [("36h", 36), ("30d", 720), ("2w", 336), ("1m", 720), ("9" * 14 + "d", 999_999 * 24)]
+    + [(text, None) for text in ("0d", "10", "-3d", "1.5d", "10 d", "", " 10d", "１０d", "1d2h", "10days", "1Y", "d")],
+)
+def test_an_age_is_read_strictly(text: str, hours: int | None) -> None:
+    assert parse_age(text) == (timedelta(hours=hours) if hours else None)
+
+
+def old(write_session: Write, number: int, *, days: int) -> Path:
+    at = (NOW - timedelta(days=days)).isoformat().replace("+00:00", "Z")
+    told = header(f"{number:08x}-0000-4000-8000-000000000000", startTime=at, lastUpdated=at)
+    path = write_session(told, *TALK, name=f"session-2026-01-01T00-00-{number:08x}.jsonl")
+    os.utime(path, ((NOW - timedelta(days=days)).timestamp(),) * 2)
+    return path
+
+
+def configure(home: Path, **retention: Any) -> None:
+    (home / ".gemini").mkdir(parents=True, exist_ok=True)
+    (home / ".gemini/settings.json").write_text(json.dumps({"general": {"sessionRetention": retention}}))
+
+
+def test_a_plan_tells_and_its_execution_does_it(ws: gemnb.Workspace, write_session: Write, home: Path) -> None:
+    gone, kept = old(write_session, 1, days=40), old(write_session, 2, days=20)
+    before = tree(home)
+
+    told = ws.retention()
+
+    assert tree(home) == before
+    assert [(c.decision, c.session.path) for c in told.candidates] == [("delete", gone), ("keep", kept)]
+    assert "older than maxAge" in str(told) and told.candidates[1].due_at == NOW + timedelta(days=10)
+    result = told.apply()
+    assert (result.deleted, result.skipped, result.failed) == (1, 1, 0) and not gone.exists() and kept.exists()
+    assert ws.retention().due == ()
+
+
+def test_what_changed_since_the_plan_is_left_alone(ws: gemnb.Workspace, write_session: Write) -> None:
+    grown, vanished = old(write_session, 1, days=40), old(write_session, 2, days=40)
+    told = ws.retention()
+    with grown.open("ab") as file:
+        file.write(b"\n")
+    vanished.unlink()
+
+    result = told.apply()
+
+    assert result.deleted == 0 and grown.exists()
+    assert {why for _, why in result.stayed} == {"it was changed since the plan was made", "it is gone already"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"maxAge": "1Y"}, "maxAge is '1Y'"),
+        ({"maxAge": 30}, "maxAge is 30"),
+        ({"maxCount": 0}, "maxCount is 0"),
+        ({"maxCount": 1.5}, "maxCount is 1.5"),
+        ({"maxAge": "12h"}, "shorter than minRetention"),
+        ({"maxAge": ""}, "neither"),
+        ({"enabled": "yes"}, "enabled is 'yes'"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_deletes_nothing(
+    ws: gemnb.Workspace, write_session: Write, home: Path, settings: Any, words: str
+) -> None:
+    path = old(write_session, 1, days=400)
+    configure(home, **settings)
+
+    told = ws.retention()
+
+    assert told.problem and words in told.problem and told.apply().deleted == 0 and path.exists()
+
+
+def test_the_table_has_a_row_for_each_session(ws: gemnb.Workspace, write_session: Write) -> None:
+    old(write_session, 1, days=40)
+    write_session(header(), *TALK)
+
+    frame = gemnb.retention_df(ws).set_index("session_id")
+
+    assert frame["decision"].to_dict() == {"00000001-0000-4000-8000-000000000000": "delete", SID: "keep"}
+    assert frame.loc["00000001-0000-4000-8000-000000000000", "age_days"] == 40
+
+
+rows = st.builds(
+    SessionInfo,
+    id=st.uuids().map(str),
+    path=st.uuids().map(lambda u: Path(f"/nowhere/{u}")),
+    last_updated=st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)),
+    is_current=st.booleans(),
+    state=st.sampled_from(["ok", "at_risk", "recovered"]),
+)
+ages = st.timedeltas(timedelta(hours=1), timedelta(days=900))
+
+
+@given(st.lists(rows, max_size=6), ages, st.none() | ages, st.none() | st.integers(1, 4))
+def test_nothing_young_current_or_broken_ever_goes(told: Any, least: Any, age: Any, count: Any) -> None:
+    policy = Policy(True, age, count, least)
+
+    made = plan(told, policy, None, now=NOW, family=lambda row: [row.path], delete=lambda _: ())
+
+    for candidate in made.due:
+        row = candidate.session
+        assert NOW - row.last_updated >= least and not row.is_current and row.state in ("ok", "at_risk")
+    assert len(made.candidates) == len(told)
