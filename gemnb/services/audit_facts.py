@@ -112,7 +112,7 @@ _DECISION = re.compile(
 )
 _TODO = re.compile(
     r"\b(?:todo|fixme|still (?:need|needs|have|has|to|missing|open)|remains? to|remaining|next step|not (?:done )?yet|left to do|later we"
-    r"|pending|follow[- ]up)\b|^\s*[-*] \[ \]|待办|还没|尚未|还需要|下一步|稍后|之后再|剩下|残って|まだ.{0,20}(?:ない|いません|ません)"
+    r"|pending)\b|^\s*[-*] \[ \]|待办|还没|尚未|还需要|下一步|稍后|之后再|剩下|残って|まだ.{0,20}(?:ない|いません|ません)"
     r"|未対応|未完了|次は|後で|これから",
     re.I,
 )
@@ -158,7 +158,7 @@ def facts_of_text(text: str, *, by_person: bool) -> Iterator[tuple[str, str]]:
 
 def _atoms(text: str) -> Iterator[tuple[str, str]]:
     """Facts of one word; what is part of a longer one is not told again."""
-    text = text.replace("<state_snapshot>", " ").replace("</state_snapshot>", " ")
+    text = re.sub(r"</?[a-z_]+>|\x1b?\[[\d;]*m", " ", text)
     for kind, pattern in (
         ("url", _URL),
         ("path", _PATH),
