@@ -20,7 +20,7 @@ from gemnb.notebook.stream import ShownReply, show
 from gemnb.services.audit import FLOOR
 from gemnb.services.chat import Chat
 from gemnb.services.compression import Compression
-from gemnb.services.listing import HitList, PromptList, SessionList
+from gemnb.services.listing import HitList, PromptList
 from gemnb.services.retention import CleanupResult, RetentionPlan
 from gemnb.store.checkpoints import Checkpoint
 from gemnb.store.sessions import Deleted
