@@ -20,6 +20,7 @@ from gemnb.services import retention
 from gemnb.services.chat import Chat, Limit, iso
 from gemnb.services.listing import SessionList
 from gemnb.services.llm import Llm
+from gemnb.services.memory import Memory, load_memory
 from gemnb.services.projection import history
 from gemnb.services.retention import RetentionPlan
 from gemnb.services.search import Hit, search
@@ -27,7 +28,7 @@ from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.live import LiveJournal
-from gemnb.store.paths import encode_tag, home_folder, project_hash, session_file_name
+from gemnb.store.paths import encode_tag, home_folder, is_file_name, project_hash, session_file_name
 from gemnb.store.projects import Project, Projects
 from gemnb.store.recorder import Recorder
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
@@ -201,6 +202,16 @@ class Workspace:
         rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]
         return search(query, rows, self.store.load, limit=limit)
 
+    def memory(self) -> Memory:
+        """The memory files that a new talk is given, read now."""
+        told = self.settings.get("context.fileName").value
+        names = [
+            name
+            for name in (told if isinstance(told, list) else [told])
+            if isinstance(name, str) and is_file_name(name)
+        ]
+        return load_memory(Path(self.root), self.home, self.folder, names=names or ["GEMINI.md"])
+
     def retention(self) -> RetentionPlan:
         """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""
         policy, problem = retention.policy_of(self.settings)
@@ -327,6 +338,7 @@ class Workspace:
             past=session.history if session else (),
             threshold=_fraction(self.settings.get("model.compressionThreshold").value),
             save_output=partial(outputs.save, lambda: self.folder, header.session_id),
+            system=self._system(),
             context=self._context if self.inject else lambda: None,
         )
         self.chat = chat
@@ -338,6 +350,11 @@ class Workspace:
             path = self._projects.tmp / self._projects.claim(self.root) / "chats" / path.name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
+
+    def _system(self) -> Callable[[], str | None]:
+        """Gives the memory as it was when the talk was attached."""
+        text = self.memory().text or None
+        return lambda: text
 
     def _context(self) -> str | None:
         return (

@@ -21,7 +21,7 @@ BETTER = {
     "identifiers-021": "a unique prefix of an id resolves",
 }
 """Vectors where gemnb answers otherwise, with the reason; FORMAT.md says each of them."""
-AREAS = ("foundation", "frames", "retention")
+AREAS = ("foundation", "frames", "compression", "checkpoints", "export", "retention", "memory", "trust")
 """Areas of the cases that hold."""
 
 
@@ -30,7 +30,23 @@ def answer(shared: Path) -> object:
     return load_module(HERE / "vectors" / "answer.py")
 
 
-@pytest.mark.parametrize("name", ["record-parsing", "client-history", "identifiers", "listing", "titles", "slugs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "record-parsing",
+        "client-history",
+        "identifiers",
+        "listing",
+        "titles",
+        "slugs",
+        "split-point",
+        "token-estimate",
+        "curated-history",
+        "checkpoints",
+        "memory-imports",
+        "memory-discovery",
+    ],
+)
 def test_vectors_agree(shared: Path, answer: object, name: str) -> None:
     runner = load_module(shared / "tools" / "run_vectors.py")
     told = json.loads((shared / "vectors" / f"{name}.json").read_text())

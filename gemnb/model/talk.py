@@ -10,6 +10,8 @@ from gemnb.model.records import MessageContent, parts_of, text_of
 
 CONTEXT_TAGS = ("session_context", "hook_context")
 EMPTY_TITLE = "Empty conversation"
+SNAPSHOT = "<state_snapshot>"
+"""What a compression's summary begins with."""
 
 UNSEEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 """Control, escape and bidi characters, but for those that are white space."""
@@ -105,8 +107,9 @@ def prompt_text(message: Spoken) -> str:
 
 
 def prompts(messages: Iterable[S]) -> Iterator[S]:
-    """The messages that are a person's prompts: with text, and resumable or answered."""
-    return (message for message, stands in standing(messages) if stands and prompt_text(message))
+    """The messages that are a person's prompts: with text, and resumable or answered; the summary of a talk is none."""
+    held = ((message, prompt_text(message)) for message, stands in standing(messages) if stands)
+    return (message for message, text in held if text and not text.startswith(SNAPSHOT))
 
 
 def typed_text(message: Spoken) -> str:

@@ -85,7 +85,18 @@ def rewind_parser() -> Parser:
     return parser
 
 
+def memory_parser() -> Parser:
+    """`%memory`."""
+    parser = Parser("memory")
+    parser.add_argument("command", nargs="?", choices=["show", "reload", "add", "inbox", "apply", "dismiss"])
+    parser.add_argument("fact", nargs="?", default="")
+    parser.add_argument("--scope", choices=["project", "private", "global"], default="project")
+    parser.add_argument("--force", action="store_true")
+    return parser
+
+
 PARSERS = {
+    "memory": memory_parser,
     "sessions": sessions_parser,
     "resume": resume_parser,
     "chat": lambda: resume_parser("chat"),

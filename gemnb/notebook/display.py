@@ -14,6 +14,7 @@ from gemnb.notebook.stream import ShownReply
 from gemnb.services.chat import Chat, Reply
 from gemnb.services.listing import HOW, NOTHING, HitList, PromptList, SessionList
 from gemnb.services.markdown import markdown_html
+from gemnb.services.memory import Memory
 from gemnb.services.retention import CleanupResult, RetentionPlan
 from gemnb.store.recorder import RecordingHealth
 from gemnb.store.sessions import Deleted
@@ -120,4 +121,4 @@ HTML: dict[type, Callable[[Any], str]] = {
     ShownReply: shown_html,
     Deleted: deleted_html,
 }
-PLAIN = (HitList, PromptList, RetentionPlan, CleanupResult, SessionList, Chat, ShownReply)
+PLAIN = (Memory, HitList, PromptList, RetentionPlan, CleanupResult, SessionList, Chat, ShownReply)

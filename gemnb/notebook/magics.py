@@ -21,6 +21,8 @@ from gemnb.services.audit import FLOOR
 from gemnb.services.chat import Chat
 from gemnb.services.compression import Compression
 from gemnb.services.listing import HitList, PromptList
+from gemnb.services.memory import Memory
+from gemnb.services.memory_inbox import Inbox
 from gemnb.services.retention import CleanupResult, RetentionPlan
 from gemnb.store.checkpoints import Checkpoint
 from gemnb.store.sessions import Deleted
@@ -82,6 +84,18 @@ class Checkpointed:
     def __repr__(self) -> str:
         told = [f"{clean_line(row.tag)}  ({row.saved_at:%Y-%m-%d %H:%M} UTC)" for row in self.rows]
         return "\n".join(told) or "No checkpoints yet: `%resume save TAG` makes one."
+
+
+MEMORY: dict[str | None, Callable[[Memory, Namespace], Any]] = {
+    None: lambda memory, _: memory,
+    "show": lambda memory, _: memory.text,
+    "reload": lambda memory, _: memory,
+    "add": lambda memory, args: memory.add(args.fact, args.scope, force=args.force) and None,
+    "inbox": lambda memory, _: memory.inbox(),
+    "apply": lambda memory, args: memory.apply(args.fact) and None,
+    "dismiss": lambda memory, args: memory.dismiss(args.fact),
+}
+"""What each sub-command of `%memory` gives; None for the memory as it is afterwards."""
 
 
 @magics_class
@@ -235,6 +249,23 @@ class Gemnb(Magics):
             chat.undo_compression()
             return chat
         return chat.compress(dry_run=args.dry_run, pins=args.pin, floor={} if args.accept_loss else FLOOR)
+
+    @no_var_expand
+    @line_magic
+    def memory(self, line: str) -> Memory | Inbox | str:
+        """The memory files that a new talk is given, in their order, and what is skipped and why.
+
+        `%memory show` gives their text, `%memory reload` reads them anew, and
+
+            %memory add "Run the tests with pytest -q"
+
+        adds a fact to the project's file (`--scope private` or `global` to another). What looks momentary is
+        questioned, and taken with `--force`. `%memory inbox` shows proposed changes; `%memory apply 1` makes one,
+        `%memory dismiss 1` throws it away.
+        """
+        args = parse("memory", line)
+        told: Memory | Inbox | str | None = MEMORY[args.command](self.workspace.memory(), args)
+        return self.workspace.memory() if told is None else told
 
     @no_var_expand
     @line_magic

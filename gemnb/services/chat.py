@@ -13,7 +13,7 @@ from typing import Any
 from gemnb.errors import GemnbWarning, LlmError, NothingToUndoError, TurnLimitError, UnknownMessageError
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall
 from gemnb.model.session import HistoryStep
-from gemnb.model.talk import is_injected, prompts, typed_text
+from gemnb.model.talk import SNAPSHOT, is_injected, prompts, typed_text
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services import compression
 from gemnb.services import tools as tool_service
@@ -267,7 +267,7 @@ class Chat:
     def _nothing_new(self) -> bool:
         """Whether nothing was said since the talk was last summed up."""
         first = next((m for m in self.messages if not is_injected(m)), None)
-        if first is None or not first.text.lstrip().startswith(compression.SNAPSHOT):
+        if first is None or not first.text.lstrip().startswith(SNAPSHOT):
             return False
         made = next((step for step in self._past if step.kind == "replace" and first.id in step.after), None)
         return made is not None and self._messages.keys() <= set(made.after)

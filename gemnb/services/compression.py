@@ -8,6 +8,7 @@ from enum import StrEnum
 from html import escape
 
 from gemnb.model.records import JsonObject, Message, Part, ToolCall
+from gemnb.model.talk import SNAPSHOT
 from gemnb.model.turns import Turn
 from gemnb.services.answer import Answer
 from gemnb.services.audit import FLOOR, NO_FACTS, Audit, audit, with_pins
@@ -26,7 +27,6 @@ MOST_NAMED, LONGEST_NAMED = 60, 300
 """Lost facts that the second request names, and characters of each."""
 HEAD, TAIL = 1_500, 1_500
 """Characters of a trimmed response that stay at each end."""
-SNAPSHOT = "<state_snapshot>"
 ACKNOWLEDGED = "I have read the snapshot and go on from there."
 SYSTEM = (
     "You keep the memory of a long talk between a person and an assistant. You are shown a part of it and write down"

@@ -18,6 +18,8 @@ from gemnb.model.records import text_of
 from gemnb.model.talk import clean_line, is_resumable, prompts
 from gemnb.services import projection
 from gemnb.services.compression import split_point
+from gemnb.services.memory import git_root, load_memory
+from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.tokens import estimate_tokens
 from gemnb.store import codec
 from gemnb.store.checkpoints import Checkpoints
@@ -227,7 +229,68 @@ def decode(request: Request, folder: Path) -> Any:
     return decode_tag(request["value"])
 
 
+def tree_of(request: Request, folder: Path) -> tuple[Path, Path]:
+    """The project tree and the home that a request describes."""
+    root, home = folder / "root", folder / "home"
+    root.mkdir()
+    home.mkdir()
+    for base, told in ((root, request.get("tree", {})), (home, request.get("home", {}))):
+        for name, spec in told.items():
+            (base / name).parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(spec, dict) and "symlink" in spec:
+                (base / name).symlink_to(spec["symlink"])
+            else:
+                (base / name).write_bytes(to_bytes(spec))
+    return root, home
+
+
+def told_by(value: Any, folder: Path) -> Any:
+    """A result with the request's words for its folders."""
+    text = json.dumps(value)
+    for word, place in (("<ROOT>", folder / "root"), ("<HOME>", folder / "home"), ("<TMP>", folder / "temp")):
+        text = text.replace(str(place), word)
+    return json.loads(text)
+
+
+def imports(request: Request, folder: Path) -> Any:
+    if request.get("format") == "flat":
+        return None
+    root, _ = tree_of(request, folder)
+    file = root / request.get("file", "GEMINI.md")
+    text, found = Resolver(git_root(file.parent) or file.parent).resolve(file.read_bytes().decode(), file)
+
+    def node(imported: Imported) -> Any:
+        inner = [node(child) for child in imported.imports]
+        return {"path": str(imported.path)} | ({"imports": inner} if inner else {})
+
+    tree = {"path": "unknown"} | ({"imports": [node(n) for n in found]} if found else {})
+    return told_by({"content": text, "importTree": tree}, folder)
+
+
+def memory(request: Request, folder: Path) -> Any:
+    if request.get("format") == "flat" or "touch" in request or "include" in request:
+        return None
+    root, home = tree_of(request, folder)
+    temp = folder / "temp"
+    for name, text in request.get("projectMemory", {}).items():
+        (temp / "memory").mkdir(parents=True, exist_ok=True)
+        (temp / "memory" / name).write_text(text)
+    cwd = Path(os.path.normpath(root / request.get("cwd", ".")))
+    read = load_memory(root, home, temp, cwd=cwd, names=request.get("names", ["GEMINI.md"]))
+    scopes = {"global": "global", "extension": "extension", "project": "project", "userProjectMemory": "private"}
+    files = {word: [f for f in read.files if f.scope == scope] for word, scope in scopes.items()}
+    return told_by(
+        {
+            "paths": {w: [str(f.path) for f in fs] for w, fs in files.items() if fs or w != "userProjectMemory"},
+            "text": {w: "\n\n".join(f.section for f in fs) for w, fs in files.items()},
+        },
+        folder,
+    )
+
+
 COMMANDS = {
+    "imports": imports,
+    "memory": memory,
     "tokens": tokens,
     "split_point": split,
     "curated": curated,
@@ -250,7 +313,12 @@ def answer(request: Request) -> dict[str, Any]:
         return {"ok": False, "skip": True}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return {"ok": True, "result": command(expand(request), Path(folder).resolve())}
+            result = command(expand(request), Path(folder).resolve())
+            return (
+                {"ok": False, "skip": True}
+                if result is None and command in (imports, memory)
+                else {"ok": True, "result": result}
+            )
         except (GemnbError, ValueError, KeyError, TypeError, OSError) as error:
             return {"ok": False, "error": {"message": f"{type(error).__name__}: {error}"}}
 

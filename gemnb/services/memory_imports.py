@@ -1,0 +1,163 @@
+"""`@path` imports in memory files: nested, cut on cycles, never in code, never out of the root (FORMAT.md 7)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gemnb.store.journal import open_regular
+
+DEEPEST = 5
+MOST_FILES = 400
+MOST_BYTES = 4_000_000
+"""Of all imports of one file together: a few lines that import one another must not fill the memory."""
+_IMPORT = re.compile(r"(?:(?<=\s)|\A)@([./A-Za-z]\S*)")
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})(.*)")
+_TICKS = re.compile(r"`+")
+_TRAILING = ".,;:!?)]}'\""
+
+
+@dataclass(slots=True)
+class Imported:
+    """A file that was imported, and what it imports."""
+
+    path: Path
+    imports: list[Imported] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Resolves the imports of one memory file.
+
+    Args:
+        root: nothing outside it is read.
+    """
+
+    root: Path
+    failures: list[str] = field(default_factory=list)
+    """What could not be imported, in sentences."""
+    _files: int = 0
+    _bytes: int = 0
+
+    def resolve(self, text: str, file: Path) -> tuple[str, list[Imported]]:
+        """`text` of `file` with its imports in their place, each between two markers; and the tree of them."""
+        return self._resolve(text, file.parent, (Path(os.path.realpath(file)),))
+
+    def _resolve(self, text: str, folder: Path, chain: tuple[Path, ...]) -> tuple[str, list[Imported]]:
+        found: list[Imported] = []
+        if len(chain) > DEEPEST:
+            return text, found
+        pieces: list[str] = []
+        at = 0
+        hidden = code_spans(text)
+        for match in _IMPORT.finditer(text):
+            if any(start <= match.start() < end for start, end in hidden):
+                continue
+            name = self._name(match[1], folder)
+            pieces += [text[at : match.start()], self._import(name, folder, chain, found)]
+            at = match.start(1) + len(name)
+        return "".join([*pieces, text[at:]]), found
+
+    def _name(self, name: str, folder: Path) -> str:
+        """The path as it was meant: without the punctuation of the sentence around it, where only so it is a file."""
+        shorter = name.rstrip(_TRAILING)
+        if shorter and shorter != name and not os.path.lexists(folder / name) and os.path.lexists(folder / shorter):
+            return shorter
+        return name
+
+    def _import(self, name: str, folder: Path, chain: tuple[Path, ...], found: list[Imported]) -> str:
+        shown = name.replace("--", "- -")
+        path = Path(os.path.normpath(folder / name))
+        real = Path(os.path.realpath(path))
+        if not (_inside(path, self.root) and _inside(real, Path(os.path.realpath(self.root)))):
+            return self._failed(shown, "Path traversal attempt")
+        if real in chain:
+            return f"<!-- File already processed: {shown} -->"
+        try:
+            with open_regular(real) as file:
+                data = file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return self._failed(shown, f"ENOENT: no such file or directory, access '{path}'")
+        except (OSError, ValueError) as error:
+            return self._failed(shown, getattr(error, "strerror", None) or "it is no regular file")
+        self._files += 1
+        self._bytes += len(data)
+        if self._files > MOST_FILES or self._bytes > MOST_BYTES:
+            return self._failed(shown, "too much is imported")
+        node = Imported(path)
+        found.append(node)
+        text = data.decode("utf-8-sig", "replace")
+        text, node.imports = self._resolve(text, path.parent, (*chain, real))
+        return f"<!-- Imported from: {shown} -->\n{text}\n<!-- End of import from: {shown} -->"
+
+    def _failed(self, name: str, why: str) -> str:
+        self.failures.append(f"@{name}: {why}")
+        return f"<!-- Import failed: {name} - {why} -->"
+
+
+def _inside(path: Path, root: Path) -> bool:
+    return path == root or root in path.parents
+
+
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """Where code stands in Markdown: fences of both kinds, an unclosed one to the end; indented; inline.
+
+    Own, since a Markdown parser tells the lines of a block, but not where in a line its inline code begins.
+    """
+    spans: list[tuple[int, int]] = []
+    prose: list[tuple[int, str]] = []
+    fence: tuple[str, int] | None = None
+    blank = True
+    indented = False
+    for start, line in _lines(text):
+        match = _FENCE.match(line)
+        if fence is not None:
+            spans.append((start, start + len(line)))
+            if match and match[1][0] == fence[0] and len(match[1]) >= fence[1] and not match[2].strip():
+                fence = None
+            continue
+        if match and not (match[1][0] == "`" and "`" in match[2]):
+            fence = (match[1][0], len(match[1]))
+            spans.append((start, start + len(line)))
+            spans += _inline(prose)
+            prose = []
+            blank = True
+            continue
+        indented = bool(re.match(r" {4}|\t", line)) and bool(line.strip()) and (blank or indented)
+        if indented:
+            spans.append((start, start + len(line)))
+        elif not line.strip():
+            spans += _inline(prose)
+            prose = []
+        else:
+            prose.append((start, line))
+        blank = not line.strip()
+    return spans + _inline(prose)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    at = 0
+    for line in text.split("\n"):
+        yield at, line
+        at += len(line) + 1
+
+
+def _inline(prose: list[tuple[int, str]]) -> list[tuple[int, int]]:
+    """Spans between runs of as many backticks, within one paragraph."""
+    if not prose:
+        return []
+    start = prose[0][0]
+    paragraph = "\n".join(line for _, line in prose)
+    runs = [(m.start() + start, m.end() + start) for m in _TICKS.finditer(paragraph)]
+    spans = []
+    while runs:
+        opening = runs.pop(0)
+        length = opening[1] - opening[0]
+        closing = next((n for n, run in enumerate(runs) if run[1] - run[0] == length), None)
+        if closing is not None:
+            spans.append((opening[0], runs[closing][1]))
+            runs = runs[closing + 1 :]
+    return spans

@@ -1,0 +1,232 @@
+"""Memory: which files, in which order, what is imported; facts added exactly; proposals that wait."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gemnb
+from gemnb.errors import MemoryFileError, MomentaryFactError
+from gemnb.services.memory import momentary, with_fact
+from gemnb.services.memory_imports import Resolver, code_spans
+from gemnb.testing import ScriptedLlm
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_files_come_in_order_and_once(ws: gemnb.Workspace, root: Path, home: Path) -> None:
+    put(root / "GEMINI.md", "Project rule @more.md")
+    put(root / "more.md", "More")
+    put(home / ".gemini/GEMINI.md", "Global rule")
+    put(ws.folder / "memory/MEMORY.md", "Private rule")
+
+    memory = ws.memory()
+
+    assert [f.scope for f in memory.files] == ["global", "private", "project"]
+    assert memory.text.index("Global") < memory.text.index("Private") < memory.text.index("More")
+    assert f"--- Context from: {root / 'GEMINI.md'} ---" in memory.text
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "huge", "dangling"])
+def test_what_is_no_file_is_named_and_skipped(ws: gemnb.Workspace, root: Path, kind: str) -> None:
+    path = root / "GEMINI.md"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "huge":
+        path.write_bytes(b"x" * 2_000_001)
+    else:
+        path.symlink_to("nowhere")
+
+    memory = ws.memory()
+
+    assert memory.files == () and str(path) in memory.skipped[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n@a.md\n```",
+        "~~~\n@a.md\n~~~",
+        "~~~\n@a.md",
+        "x\n\n    @a.md",
+        "`@a.md `",
+        "``x ` @a.md``",
+        "me@a.md",
+        "(@a.md)",
+    ],
+)
+def test_nothing_is_imported_in_code_or_words(tmp_path: Path, text: str) -> None:
+    put(tmp_path / "a.md", "IMPORTED")
+
+    assert Resolver(tmp_path).resolve(text, tmp_path / "GEMINI.md")[0] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "some"),
+    [
+        ("@a.md", "IMPORTED"),
+        ("see @a.md, then", "IMPORTED\n<!-- End of import from: a.md -->, then"),
+        ("tick ` here\n\n@a.md\n\nand ` there", "IMPORTED"),
+        ("@../out.md", "Path traversal attempt"),
+        ("@/etc/passwd", "Path traversal attempt"),
+        ("@link.md", "Path traversal attempt"),
+        ("@loop.md", "File already processed: loop.md"),
+        ("@pipe.md", "Import failed: pipe.md"),
+        ("@none.md", "ENOENT"),
+        ("@a--><script>.md", "- -><script>"),
+    ],
+)
+def test_imports(tmp_path: Path, text: str, some: str) -> None:
+    root = tmp_path / "root"
+    put(root / "a.md", "IMPORTED")
+    put(root / "loop.md", "again @loop.md")
+    put(tmp_path / "out.md", "SECRET")
+    (root / "link.md").symlink_to("../out.md")
+    os.mkfifo(root / "pipe.md")
+
+    told, _ = Resolver(root).resolve(text, root / "GEMINI.md")
+
+    assert some in told and "SECRET" not in told
+
+
+def test_imports_that_multiply_are_bounded(tmp_path: Path) -> None:
+    for level in range(6):
+        put(tmp_path / f"l{level}.md", f"@l{level + 1}.md " * 12)
+
+    told, _ = Resolver(tmp_path).resolve("@l0.md", tmp_path / "GEMINI.md")
+
+    assert "too much is imported" in told and len(told) < 1_000_000
+
+
+@given(st.text(alphabet="`~ \n@a.\t", max_size=40))
+def test_code_is_found_in_any_text(text: str) -> None:
+    for start, end in code_spans(text):
+        assert 0 <= start <= end <= len(text)
+
+
+@given(st.binary(max_size=60), st.text(alphabet="abc 日é", min_size=1, max_size=12).filter(str.strip))
+def test_a_fact_is_added_once_and_all_else_stays(held: bytes, fact: str) -> None:
+    line = " ".join(fact.split())
+
+    once = with_fact(held, line)
+
+    assert once.startswith(held) and with_fact(once, line) == once
+    assert f"- {line}".encode() in once
+
+
+def test_a_fact_goes_to_its_file(ws: gemnb.Workspace, root: Path) -> None:
+    put(root / "GEMINI.md", "").write_bytes(b"\xef\xbb\xbf# Rules\r\n- one\r\n")
+    memory = ws.memory()
+
+    memory.add("Tables are  tab separated")
+    memory.add("Tables are tab separated")
+
+    assert (root / "GEMINI.md").read_bytes() == b"\xef\xbb\xbf# Rules\r\n- one\r\n- Tables are tab separated\r\n"
+
+
+def test_a_change_made_meanwhile_is_not_written_over(ws: gemnb.Workspace, root: Path) -> None:
+    memory = ws.memory()
+    put(root / "GEMINI.md", "- another's\n")
+
+    with pytest.raises(MemoryFileError, match="was changed"):
+        memory.add("mine")
+    assert (root / "GEMINI.md").read_text() == "- another's\n"
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "The bug is on line 42",
+        "tests currently fail",
+        "现在端口是 5433",
+        "look in /tmp/x",
+        "pid 4711",
+        "since 2026-05-01",
+        "a.py:7 is wrong",
+    ],
+)
+def test_a_momentary_fact_is_questioned(ws: gemnb.Workspace, root: Path, fact: str) -> None:
+    with pytest.raises(MomentaryFactError, match="--force"):
+        ws.memory().add(fact)
+    ws.memory().add(fact, force=True)
+    assert fact in (root / "GEMINI.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "fact", ["Run the tests with pytest -q", "Never use port 5432", "行は短く", "The API lives in api.py"]
+)
+def test_a_lasting_fact_is_not(fact: str) -> None:
+    assert momentary(fact) is None
+
+
+def propose(ws: gemnb.Workspace, target: Path | str, hunk: str, *, kind: str = "private") -> Path:
+    return put(ws.folder / f"memory/.inbox/{kind}/one.patch", f"--- {target}\n+++ {target}\n{hunk}")
+
+
+def test_a_proposal_waits_and_is_applied_when_asked(ws: gemnb.Workspace) -> None:
+    target = put(ws.folder / "memory/MEMORY.md", "- keep\n")
+    patch = propose(ws, target, "@@ -1 +1,2 @@\n - keep\n+- new\n")
+
+    assert "+- new" in repr(ws.memory().inbox()) and target.read_text() == "- keep\n"
+    assert ws.memory().apply(1) == [target]
+
+    assert target.read_text() == "- keep\n- new\n" and not patch.exists()
+
+
+@pytest.mark.parametrize("number", [0, 2, "x", ""])
+def test_a_proposal_that_is_not_there_is_told(ws: gemnb.Workspace, number: Any) -> None:
+    with pytest.raises(MemoryFileError, match="no proposal"):
+        ws.memory().apply(number)
+
+
+def test_a_proposal_can_be_dismissed(ws: gemnb.Workspace) -> None:
+    patch = propose(ws, ws.folder / "memory/MEMORY.md", "@@ -0,0 +1 @@\n+- new\n")
+
+    ws.memory().dismiss(1)
+
+    assert not patch.exists() and list(ws.memory().inbox()) == []
+
+
+@pytest.mark.parametrize("where", ["climb", "project", "global", "link", "misfit", "garbage"])
+def test_a_bad_proposal_changes_nothing(ws: gemnb.Workspace, root: Path, home: Path, where: str) -> None:
+    memory = put(ws.folder / "memory/MEMORY.md", "- keep\n")
+    code = put(root / "code.md", "- keep\n")
+    (ws.folder / "memory/link.md").symlink_to(code)
+    targets = {
+        "climb": "../../../../../work/app/code.md",
+        "project": code,
+        "global": home / ".gemini/GEMINI.md",
+        "link": ws.folder / "memory/link.md",
+        "misfit": memory,
+        "garbage": memory,
+    }
+    hunk = "@@ -1 +1 @@\n-other\n+new\n" if where == "misfit" else "@@ -1 +1 @@\n-- keep\n+- new\n"
+    propose(ws, targets[where], "nothing like a patch" if where == "garbage" else hunk)
+
+    with pytest.raises(MemoryFileError):
+        ws.memory().apply(1)
+    assert (memory.read_text(), code.read_text()) == ("- keep\n", "- keep\n") and not (
+        home / ".gemini/GEMINI.md"
+    ).exists()
+
+
+def test_a_talk_carries_the_memory(ws: gemnb.Workspace, llm: ScriptedLlm, root: Path) -> None:
+    path = put(root / "GEMINI.md", "Always answer in rhyme.")
+    llm._replies = ["Fine, in line."]
+
+    ws.new_chat().send("Hello")
+
+    assert llm.systems == [
+        f"--- Context from: {path} ---\nAlways answer in rhyme.\n--- End of Context from: {path} ---"
+    ]
