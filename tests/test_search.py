@@ -71,6 +71,18 @@ def test_every_spelling_of_json_is_found(ws: gemnb.Workspace, write_session: Wri
     assert [hit.message_id for hit in ws.search(word)][-1] == "u1"
 
 
+@pytest.mark.parametrize(
+    ("query", "text"), [("kind", "kınd"), ("kind", "KİND"), ("sand", "ſand"), ("kelvin", "\u212aelvin")]
+)
+@pytest.mark.parametrize("ascii", [True, False])
+def test_letters_that_are_one_only_without_case(
+    ws: gemnb.Workspace, write_session: Write, query: str, text: str, ascii: bool
+) -> None:
+    path = write_session(header(), user("u1", "Q"), gemini("g1", "PLACE"))
+    path.write_text(path.read_text("utf-8").replace("PLACE", json.dumps(text, ensure_ascii=ascii)[1:-1]), "utf-8")
+    assert [hit.match for hit in ws.search(query)] == [text]
+
+
 def test_a_limit_and_the_order(ws: gemnb.Workspace, write_session: Write) -> None:
     write_session(header(), *TALK)
     newer = header("bb22cc33-1", lastUpdated="2026-05-09T10:00:00.000Z")

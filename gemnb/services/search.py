@@ -147,7 +147,8 @@ def _prefilter(query: str) -> Callable[[Path], bool]:
         wanted = [spelling.encode("utf-8") for spelling in spellings]
     except UnicodeEncodeError:
         return lambda _: True
-    odd = (b"\\u00", "ſ".encode(), "\u212a".encode(), b"\\u017f", b"\\u212a")
+    partners = "ſ\u212aİı"  # letters beyond ASCII that `re.IGNORECASE` takes for one of ASCII: s, k, i
+    odd = (b"\\u00", *(p.encode() for p in partners), *(b"\\u%04x" % ord(p) for p in partners))
 
     def may_hold(path: Path) -> bool:
         try:
