@@ -17,8 +17,9 @@ from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
 from gemnb.model.turns import ChatHistory
 from gemnb.services import retention
-from gemnb.services.chat import Chat, Limit, iso
+from gemnb.services.chat import Chat, Limit
 from gemnb.services.listing import SessionList
+from gemnb.services.live_talk import iso
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, load_memory
 from gemnb.services.projection import history

@@ -198,3 +198,9 @@ def test_every_column_is_described(table: Any) -> None:
 
 def test_pandas_is_what_we_think() -> None:
     assert pd.Series(["x"], dtype="str").dtype == "str"
+
+
+def test_a_number_that_no_column_can_hold_is_na_and_its_row_stays() -> None:
+    from gemnb.frames.columns import series
+
+    assert list(series([2**70, 3, None, -(2**70)], "Int64").isna()) == [True, False, True, True]

@@ -121,3 +121,17 @@ def test_only_the_lines_are_written(home: Path, root: Path, write_session: Calla
 
     lines = path.read_bytes()[first:].splitlines(keepends=True)
     assert len(lines) == 40 and sum(map(len, lines)) == path.stat().st_size - first
+
+
+def test_a_compression_tells_tokens_and_money(home: Path, root: Path) -> None:
+    llm = ScriptedLlm(default="Aye.", name="gemini-2.5-pro")
+    ws = gemnb.open_workspace(root, home=home, llm=llm, clock=lambda: NOW)
+    chat = ws.new_chat()
+    for _ in range(3):
+        chat.send("A question that is long enough to be worth a summary. " * 20)
+    llm._replies = [SNAPSHOT, SNAPSHOT]
+
+    told = str(chat.compress())
+
+    assert "tokens before" in told and "Each request costs about $0.0" in told
+    assert chat.messages[0].text == SNAPSHOT and next(iter(ws.sessions())).title.startswith("A question that is long")

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+LARGEST = 2**63 - 1
+"""The largest whole number that a column can hold; a file may tell any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ def series(values: list[object], dtype: str) -> pd.Series:
         return texts.astype("category") if dtype == "category" else texts
     if dtype.startswith("datetime64"):
         return pd.Series(pd.to_datetime(pd.Series(values, dtype="object"), utc=True).astype("datetime64[us, UTC]"))
+    if dtype == "Int64":
+        return pd.Series([v if isinstance(v, int) and -LARGEST <= v <= LARGEST else pd.NA for v in values], dtype=dtype)
     return pd.Series([pd.NA if v is None else v for v in values], dtype=dtype)
 
 

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from gemnb.errors import GemnbWarning, LlmError, NothingToUndoError, TurnLimitError, UnknownMessageError
+from gemnb.errors import GemnbWarning, LlmError, TurnLimitError
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall
 from gemnb.model.session import HistoryStep
-from gemnb.model.talk import SNAPSHOT, is_injected, prompts, typed_text
+from gemnb.model.talk import SNAPSHOT, is_injected, prompts
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services import compression
 from gemnb.services import tools as tool_service
 from gemnb.services.answer import WORDS, Answer
 from gemnb.services.audit import FLOOR, NO_FACTS
 from gemnb.services.compression import Compression, Status
-from gemnb.services.export import Exported, export
+from gemnb.services.live_talk import Clock, LiveTalk, ids_of, iso
 from gemnb.services.llm import Chunk, Llm, Outcome, ToolDeclaration
-from gemnb.services.projection import history
 from gemnb.services.tools import ToolResult
 from gemnb.store.live import LiveJournal
-from gemnb.store.recorder import RecordingHealth
-from gemnb.store.titles import title_of
 
 MAX_ROUNDS = 50
 """Requests that one prompt may cost because of tools."""
 REFUSED = "The person did not allow this call."
 
-Clock = Callable[[], datetime]
 Approve = Callable[[ToolCall], bool]
 
 
@@ -74,7 +67,7 @@ class Cancelled(KeyboardInterrupt):
         return [f"Cancelled: {self} What had come is kept."]
 
 
-class Chat:
+class Chat(LiveTalk):
     """The messages so far, the model that answers them and the journal that keeps them.
 
     Args:
@@ -108,21 +101,15 @@ class Chat:
         system: Callable[[], str | None] = lambda: None,
         context: Callable[[], str | None] = lambda: None,
     ) -> None:
-        self.header = header
-        self._messages = {message.id: message for message in messages}
-        self._journal = journal
+        super().__init__(header=header, messages=messages, journal=journal, clock=clock, new_id=new_id, past=past)
         self._llm = llm
-        self._clock = clock
-        self._new_id = new_id
         self._limit = limit
         self._threshold = threshold
         self._save_output = save_output
         self._system = system
         self._context = context
         self._tools: tuple[ToolDeclaration, ...] = ()
-        self._past = list(past)
         self._compression_failed = False
-        self._unsaved: set[str] = set()
         self.approve: Approve | None = None
         """Asked before each call; a call that it does not allow is recorded as refused. None allows all."""
         self.max_rounds = MAX_ROUNDS
@@ -131,26 +118,6 @@ class Chat:
     def __repr__(self) -> str:
         last = next((m.text for m in reversed(self.messages) if m.type == "user"), "")
         return f"<Chat {self.session_id[:8]}: {len(self.messages)} messages, {self.recording}; last: {last[:60]!r}>"
-
-    @property
-    def session_id(self) -> str:
-        """The full id of the session."""
-        return self.header.session_id
-
-    @property
-    def messages(self) -> list[Message]:
-        """The talk as it stands; what another program added is folded in before the next prompt."""
-        return list(self._messages.values())
-
-    @property
-    def turns(self) -> list[Turn]:
-        """What the model is sent next, injected context left out; worked out from `messages`, never kept."""
-        return list(history(self._messages.values()).turns)
-
-    @property
-    def recording(self) -> RecordingHealth:
-        """Whether the talk is being saved; apart from whether it succeeds."""
-        return self._journal.health
 
     @property
     def tools(self) -> list[Callable[..., Any]]:
@@ -230,6 +197,7 @@ class Chat:
             pins=pins,
             floor=floor,
         )
+        result = compression.priced(result, self._llm, self._clock())
         if dry_run:
             return replace(result, dry_run=True)
         if result.changed:
@@ -237,7 +205,7 @@ class Chat:
                 self._save_output(call, text, True)
             before = tuple(self.messages)
             self._replace(result.messages)
-            self._past.append(HistoryStep("replace", _ids(before), tuple(self._messages), messages=before))
+            self._past.append(HistoryStep("replace", ids_of(before), tuple(self._messages), messages=before))
         if result.status is Status.COMPRESSED:
             self._compression_failed = False
         elif result.status in compression.FAILURES:
@@ -271,97 +239,6 @@ class Chat:
             return False
         made = next((step for step in self._past if step.kind == "replace" and first.id in step.after), None)
         return made is not None and self._messages.keys() <= set(made.after)
-
-    def undo_compression(self) -> None:
-        """Bring back the talk as it was before its last compression, with what was said since.
-
-        Raises:
-            NothingToUndoError: it was not compressed.
-        """
-        self._undo("replace", "compression")
-
-    def rewind(self, to: int | str) -> None:
-        """Drop a prompt and all after it.
-
-        Args:
-            to: a message's id, or the number of a prompt as `%rewind` shows it, from 1.
-
-        Raises:
-            UnknownMessageError: the talk has no such message.
-        """
-        self.sync()
-        target = self._rewind_target(str(to).strip())
-        before = tuple(self.messages)
-        self._rewind(target)
-        self._past.append(HistoryStep("rewind", _ids(before), tuple(self._messages), target, before))
-
-    def _rewind_target(self, wanted: str) -> str:
-        if wanted in self._messages:
-            return wanted
-        asked = [message.id for message in prompts(self.messages)]
-        if wanted.isascii() and wanted.isdigit() and 0 < int(wanted) <= len(asked):
-            return asked[int(wanted) - 1]
-        raise UnknownMessageError(
-            f"No message {wanted!r} in the talk: give an id, or a number from 1 to {len(asked)}; `%rewind` lists them."
-        )
-
-    def undo_rewind(self) -> None:
-        """Bring back what the last rewind dropped, with what was said since.
-
-        Raises:
-            NothingToUndoError: nothing was dropped.
-        """
-        self._undo("rewind", "rewind")
-
-    def _undo(self, kind: str, name: str) -> None:
-        self.sync()
-        step = next((s for s in reversed(self._past) if s.kind == kind and self._took_away(s)), None)
-        if step is None:
-            raise NothingToUndoError(f"There is no {name} to undo in this session.")
-        self._past.remove(step)
-        since = [m for m in self.messages if m.id not in step.after and m.id not in step.before]
-        self._replace([*step.messages, *since])
-
-    def _took_away(self, step: HistoryStep) -> bool:
-        """Whether `step` dropped something that is not in the talk now; a mere writing back did not."""
-        return any(message.id not in self._messages for message in step.messages if not is_injected(message))
-
-    def export(self, path: str | os.PathLike[str], *, redact: bool = False) -> Exported:
-        """Write the talk to a file; the ending chooses the form: `.json`, `.md`, `.html` or `.ipynb`.
-
-        Args:
-            path: where to; a file that is there is replaced.
-            redact: replace keys, tokens, passwords and home paths by placeholders; the answer lists them.
-
-        Raises:
-            ExportError: no form has that ending, or the file cannot be written.
-        """
-        asked = next(map(typed_text, prompts(self.messages)), None)
-        return export(
-            self.messages,
-            Path(path),
-            session_id=self.session_id,
-            title=title_of(self.header.summary, asked, None),
-            redact=redact,
-            homes=[str(Path.home())] if redact else (),
-        )
-
-    def sync(self) -> None:
-        """Fold in what another program wrote to the session since we last looked, and say so."""
-        session = self._journal.foreign()
-        if session is None:
-            return
-        own = [m for id, m in self._messages.items() if id in self._unsaved]
-        added = [m for m in session.messages if m.id not in self._messages]
-        self._messages = {m.id: m for m in (*session.messages, *own)}
-        self.header = replace(session.header, session_id=self.session_id)
-        if added:
-            warnings.warn(
-                f"Another program is writing to this session: its {len(added)} new messages were folded in at"
-                f" {self._clock():%H:%M:%S}. To go apart from here, resume it with `--fork`.",
-                GemnbWarning,
-                stacklevel=3,
-            )
 
     def _check_limit(self) -> None:
         limit = self._limit.turns
@@ -463,41 +340,6 @@ class Chat:
             return ToolResult({"error": REFUSED}, "cancelled")
         return tool_service.run(declaration, call.args)
 
-    def _record(self, message: Message) -> None:
-        """Keep `message` in the talk and on disk; another record of the same id takes its place."""
-        self.sync()
-        updated = self._now()
-        self._messages[message.id] = message
-        self.header = replace(self.header, last_updated=updated)
-        self._journal.append(message, last_updated=updated)
-        self._note_unsaved([message.id])
-
-    def _replace(self, messages: Sequence[Message]) -> None:
-        """Make `messages` the talk, by one record that takes nothing away above it."""
-        self._messages = {message.id: message for message in messages}
-        self._journal.replace(messages, last_updated=self._now())
-        self._note_unsaved(self._messages)
-
-    def _rewind(self, message_id: str) -> None:
-        """Drop the message and all after it."""
-        ids = list(self._messages)
-        for id in ids[ids.index(message_id) :]:
-            del self._messages[id]
-        self._journal.rewind(message_id)
-
-    def _note_unsaved(self, ids: Iterable[str]) -> None:
-        if self._journal.health.unsaved:
-            self._unsaved.update(ids)
-        else:
-            self._unsaved.clear()
-
-    def _now(self) -> str:
-        return iso(self._clock())
-
-
-def _ids(messages: Iterable[Message]) -> tuple[str, ...]:
-    return tuple(message.id for message in messages)
-
 
 def _cancelled() -> ToolResult:
     return ToolResult({"error": "The call was stopped before it was answered."}, "cancelled")
@@ -529,8 +371,3 @@ def summed(spent: Sequence[Tokens]) -> Tokens | None:
         tool=sum(t.tool or 0 for t in spent),
         total=sum(t.total or 0 for t in spent),
     )
-
-
-def iso(at: datetime) -> str:
-    """`at` as the client writes times: UTC, milliseconds, `Z`."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from html import escape
 
-from gemnb.model.records import JsonObject, Message, Part, ToolCall
+from gemnb.model.records import JsonObject, Message, Part, Tokens, ToolCall
 from gemnb.model.talk import SNAPSHOT
 from gemnb.model.turns import Turn
 from gemnb.services.answer import Answer
 from gemnb.services.audit import FLOOR, NO_FACTS, Audit, audit, with_pins
 from gemnb.services.audit_facts import Fact
 from gemnb.services.llm import Llm, Outcome
+from gemnb.services.prices import list_price
 from gemnb.services.projection import history
 from gemnb.services.tokens import content_units, context_limit, estimate_tokens, estimate_turns
 
@@ -87,6 +89,9 @@ class Compression:
     audit: Audit = NO_FACTS
     """What the summary kept and lost of the part that goes."""
     dry_run: bool = False
+    usd_before: float | None = None
+    """What sending the talk once costs, by list price and estimate; None where no price is known."""
+    usd_after: float | None = None
 
     @property
     def changed(self) -> bool:
@@ -96,12 +101,25 @@ class Compression:
     def __str__(self) -> str:
         would = "Would be: " if self.dry_run else ""
         sizes = f" About {self.tokens_before:,} tokens before, {self.tokens_after:,} after." if self.changed else ""
+        if self.changed and self.usd_before is not None and self.usd_after is not None:
+            sizes += f" Each request costs about ${self.usd_before:.4f} before, ${self.usd_after:.4f} after."
         account = f"\n{self.audit}" if self.audit.findings else ""
         return f"{would}{self.status}. {WORDS[self.status]}{sizes}{account}"
 
     def _repr_html_(self) -> str:
         told = replace(self, audit=NO_FACTS)
         return f"<p>{escape(str(told))}</p>{self.audit._repr_html_() if self.audit.findings else ''}"
+
+
+def priced(result: Compression, llm: Callable[[], Llm], at: datetime) -> Compression:
+    """`result` with what sending the talk once costs before and after, where it changes."""
+    if not result.changed:
+        return result
+    before, after = (
+        list_price(llm().name, Tokens(input=count, output=0), at)
+        for count in (result.tokens_before, result.tokens_after)
+    )
+    return replace(result, usd_before=before.total if before else None, usd_after=after.total if after else None)
 
 
 def compress(
