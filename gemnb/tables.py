@@ -101,7 +101,7 @@ def _zone(tz: str | None) -> str:
     name = tz if tz is not None else os.environ.get("TZ") or _machine_zone()
     try:
         ZoneInfo(name)
-    except (KeyError, OSError, ValueError):
+    except (KeyError, OSError, ValueError, TypeError):
         raise FrameError(
             f"There is no time zone {name!r}: give an IANA name such as 'Europe/Berlin' or 'UTC'."
         ) from None

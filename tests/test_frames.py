@@ -63,6 +63,15 @@ def test_what_was_rewound_is_paid_for(ws: gemnb.Workspace, write_session: Write)
     assert usage.loc[0, ["total", "visible", "answers", "unpriced"]].to_list() == [150, 50, 2, 2]
 
 
+def test_what_has_no_price_is_named_and_never_zero(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), spent("a", 9, model="gemini-2.5-pro"), spent("b", 9, model="mystery-1"))
+
+    frame = gemnb.usage_df(ws, by=["model"]).set_index("model")
+
+    assert pd.isna(frame.loc["mystery-1", "cost_usd"]) and frame.loc["gemini-2.5-pro", "cost_usd"] > 0
+    assert frame.attrs["gemnb"]["unpriced_models"] == ["mystery-1"]
+
+
 def test_a_copied_message_is_billed_once(ws: gemnb.Workspace, write_session: Write) -> None:
     write_session(header(), *TALK)
     write_session(header("bb22cc33-1"), *TALK, name="session-2026-05-02T10-00-bb22cc33.jsonl")

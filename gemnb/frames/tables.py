@@ -117,6 +117,10 @@ def sessions_columns(price: Any) -> tuple[Column[SessionRow], ...]:
         told = [(m, parse_time(m.timestamp)) for m in row.session.usage.values() if m.tokens]
         return [price(m.model, m.tokens, at) for m, at in told]
 
+    def summed(found: list[Any]) -> float | None:
+        known = [cost.total for cost in found if cost]
+        return sum(known) if known or not found else None
+
     return (
         Column("session_id", "str", "Full id.", lambda r: r.info.id),
         Column("index", "Int64", "Number in the listing; NA where hidden.", lambda r: r.info.index),
@@ -153,7 +157,7 @@ def sessions_columns(price: Any) -> tuple[Column[SessionRow], ...]:
             lambda r: ", ".join(sorted({m.model for m in r.session.usage.values() if m.model})),
         ),
         Column(
-            "cost_usd", "Float64", "US dollars, of the priced answers.", lambda r: sum(c.total for c in costs(r) if c)
+            "cost_usd", "Float64", "US dollars, of the priced answers; NA where none is.", lambda r: summed(costs(r))
         ),
         Column("unpriced", "Int64", "Answers whose price is unknown.", lambda r: sum(c is None for c in costs(r))),
         Column("rewound", "Int64", "Rewinds.", lambda r: sum(s.kind == "rewind" for s in r.session.history)),
@@ -307,8 +311,10 @@ def usage_frame(
     )
     whole = ["answers", "visible", "unpriced", *KINDS]
     values = values.astype(dict.fromkeys(whole, "Int64")).fillna(dict.fromkeys((*KINDS, "visible"), 0))
-    grouped = pd.concat([keys, values], axis=1).groupby(by, dropna=False, observed=True, sort=True).sum().reset_index()
-    return _told(grouped, {**facts, "tz": zone})
+    # a group without a single price has no cost: NA, not zero
+    groups = pd.concat([keys, values], axis=1).groupby(by, dropna=False, observed=True, sort=True)
+    unpriced = sorted({str(row.message.model) for row in billed if row.cost is None})
+    return _told(groups.sum(min_count=1).reset_index(), {**facts, "tz": zone, "unpriced_models": unpriced})
 
 
 def _once(rows: Sequence[MessageRow]) -> list[MessageRow]:

@@ -120,5 +120,6 @@ HTML: dict[type, Callable[[Any], str]] = {
     Reply: reply_html,
     ShownReply: shown_html,
     Deleted: deleted_html,
+    RecordingHealth: recording_html,
 }
-PLAIN = (Memory, HitList, PromptList, RetentionPlan, CleanupResult, SessionList, Chat, ShownReply)
+PLAIN = (RecordingHealth, Memory, HitList, PromptList, RetentionPlan, CleanupResult, SessionList, Chat, ShownReply)
