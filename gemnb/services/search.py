@@ -14,6 +14,8 @@ from gemnb.model.session import Session, SessionInfo
 from gemnb.store.journal import open_regular
 from gemnb.store.replay import parse_time
 
+_ESCAPED_LETTER = re.compile(rb"\\u(?!00[01])")
+"""An escape of something else than a control character: a word may be spelled half raw, half escaped."""
 AROUND = 40
 """Characters on each side of a match that are shown."""
 
@@ -135,8 +137,7 @@ def _whole(text: str) -> str:
 def _prefilter(query: str) -> Callable[[Path], bool]:
     """Whether a file may hold `query`, told by its bytes; True wherever only parsing can tell.
 
-    Each spelling that JSON allows counts: as it is, or escaped. Where letters have other cases beyond ASCII, or escapes
-    of ASCII letters stand in the file, it is parsed.
+    Where letters have other cases beyond ASCII, or escapes of letters stand in the file, it is parsed.
     """
     if not query.isascii() and query.lower() != query.upper():
         return lambda _: True
@@ -147,8 +148,8 @@ def _prefilter(query: str) -> Callable[[Path], bool]:
         wanted = [spelling.encode("utf-8") for spelling in spellings]
     except UnicodeEncodeError:
         return lambda _: True
-    partners = "ſ\u212aİı"  # letters beyond ASCII that `re.IGNORECASE` takes for one of ASCII: s, k, i
-    odd = (b"\\u00", *(p.encode() for p in partners), *(b"\\u%04x" % ord(p) for p in partners))
+    # letters beyond ASCII that `re.IGNORECASE` takes for one of ASCII: s, k, i
+    wanted += [partner.encode() for partner in "ſ\u212aİı"]
 
     def may_hold(path: Path) -> bool:
         try:
@@ -156,6 +157,6 @@ def _prefilter(query: str) -> Callable[[Path], bool]:
                 data = file.read().lower()
         except OSError:
             return False
-        return any(spelling in data for spelling in (*wanted, *odd))
+        return any(spelling in data for spelling in wanted) or bool(_ESCAPED_LETTER.search(data))
 
     return may_hold
