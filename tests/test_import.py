@@ -38,6 +38,11 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
     assert told.stdout.strip().splitlines()[-1] == "[]"
 
 
+def test_loading_the_extension_opens_nothing() -> None:
+    code = f"{LOAD}\nimport sys; assert not {{'gemnb.workspace', 'gemnb.services.chat', 'msgspec'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_importing_gemnb_needs_no_ipython() -> None:
     code = "import sys, gemnb; assert 'IPython' not in sys.modules and 'msgspec' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

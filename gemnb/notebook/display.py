@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from gemnb.model.talk import clean_line
 from gemnb.notebook.plain import printable
-from gemnb.notebook.stream import ShownReply
-from gemnb.services.chat import Chat, Reply
-from gemnb.services.listing import HOW, NOTHING, HitList, PromptList, SessionList
-from gemnb.services.markdown import markdown_html
-from gemnb.services.memory import Memory
-from gemnb.services.retention import CleanupResult, RetentionPlan
-from gemnb.store.recorder import RecordingHealth
-from gemnb.store.sessions import Deleted
+
+if TYPE_CHECKING:  # values are known by name: their modules are loaded with the first one
+    from gemnb.notebook.stream import ShownReply
+    from gemnb.services.chat import Chat, Reply
+    from gemnb.services.listing import SessionList
+    from gemnb.store.recorder import RecordingHealth
+    from gemnb.store.sessions import Deleted
 
 MUTED = "color:var(--jp-ui-font-color2,GrayText)"
 CELL = "padding:2px 8px;text-align:left;vertical-align:top"
@@ -27,25 +26,27 @@ ALERT = "color:var(--jp-error-color1,#b00020);font-weight:600"
 def install(shell: InteractiveShell) -> None:
     """Teach `shell` to show gemnb's values."""
     html, plain = _formatters(shell)
-    for kind, form in HTML.items():
-        html.for_type(kind, form)
-    for kind in PLAIN:
-        plain.for_type(kind, lambda value, printer, _: printer.text(text_of(value)))
+    for name, form in HTML.items():
+        html.for_type_by_name(*name.rsplit(".", 1), form)
+    for name in PLAIN:
+        plain.for_type_by_name(*name.rsplit(".", 1), _show_plain)
 
 
 def uninstall(shell: InteractiveShell) -> None:
     """Take that back."""
     html, plain = _formatters(shell)
-    for kind in HTML:
-        html.pop(kind, None)
-    for kind in PLAIN:
-        plain.pop(kind, None)
+    for name in HTML:
+        html.pop(name, None)
+    for name in PLAIN:
+        plain.pop(name, None)
 
 
-def text_of(value: object) -> str:
+def _show_plain(value: object, printer: Any, _: bool) -> None:
     """The plain form of a value, fit for a terminal."""
-    form = repr(value) if isinstance(value, list | Chat | ShownReply) else str(value)
-    return printable(form)
+    told = type(value)
+    printer.text(
+        printable(str(value) if told.__str__ is not object.__str__ and not isinstance(value, list) else repr(value))
+    )
 
 
 def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
@@ -56,6 +57,8 @@ def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
 
 def sessions_html(sessions: SessionList) -> str:
     """A table: number, title, age and marks, messages, id."""
+    from gemnb.services.listing import HOW, NOTHING
+
     if not sessions:
         return f"<p>{_code(NOTHING)}</p>"
     rows = "".join(
@@ -92,6 +95,8 @@ def recording_html(health: RecordingHealth) -> str:
 
 def reply_html(reply: Reply) -> str:
     """The answer as Markdown, with a line on how it went."""
+    from gemnb.services.markdown import markdown_html
+
     note = f'<p style="{ALERT}">{escape(clean_line(reply.error))}</p>' if reply.error else ""
     return f"{markdown_html(reply.text)}{note}"
 
@@ -114,12 +119,23 @@ def _code(text: str) -> str:
     return "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
 
 
-HTML: dict[type, Callable[[Any], str]] = {
-    SessionList: sessions_html,
-    Chat: chat_html,
-    Reply: reply_html,
-    ShownReply: shown_html,
-    Deleted: deleted_html,
-    RecordingHealth: recording_html,
+HTML: dict[str, Callable[[Any], str]] = {
+    "gemnb.services.listing.SessionList": sessions_html,
+    "gemnb.services.chat.Chat": chat_html,
+    "gemnb.services.chat.Reply": reply_html,
+    "gemnb.notebook.stream.ShownReply": shown_html,
+    "gemnb.store.sessions.Deleted": deleted_html,
+    "gemnb.store.recorder.RecordingHealth": recording_html,
 }
-PLAIN = (RecordingHealth, Memory, HitList, PromptList, RetentionPlan, CleanupResult, SessionList, Chat, ShownReply)
+PLAIN = (
+    "gemnb.services.listing.SessionList",
+    "gemnb.services.listing.HitList",
+    "gemnb.services.listing.PromptList",
+    "gemnb.services.chat.Chat",
+    "gemnb.notebook.stream.ShownReply",
+    "gemnb.services.memory.Memory",
+    "gemnb.services.memory_inbox.Inbox",
+    "gemnb.services.retention.RetentionPlan",
+    "gemnb.services.retention.CleanupResult",
+    "gemnb.store.recorder.RecordingHealth",
+)

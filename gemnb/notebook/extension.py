@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
@@ -15,7 +15,9 @@ from gemnb.notebook import display
 from gemnb.notebook.completion import make_matcher
 from gemnb.notebook.magics import Gemnb
 from gemnb.notebook.prefix import cell_transformer, line_transformer
-from gemnb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from gemnb.workspace import Workspace
 
 ATTRIBUTE = "_gemnb_loaded"
 

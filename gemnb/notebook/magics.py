@@ -7,26 +7,26 @@ import os
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Int, Unicode, observe
 
 import gemnb
-from gemnb.model.talk import clean_line
 from gemnb.notebook.arguments import UsageMistake, parse
-from gemnb.notebook.stream import ShownReply, show
-from gemnb.services.audit import FLOOR
-from gemnb.services.chat import Chat
-from gemnb.services.compression import Compression
-from gemnb.services.listing import HitList, PromptList
-from gemnb.services.memory import Memory
-from gemnb.services.memory_inbox import Inbox
-from gemnb.services.retention import CleanupResult, RetentionPlan
-from gemnb.store.checkpoints import Checkpoint
-from gemnb.store.sessions import Deleted
-from gemnb.workspace import Workspace
+
+if TYPE_CHECKING:  # `%load_ext gemnb` is quick: what a magic works with is imported when it is first used
+    from gemnb.notebook.stream import ShownReply
+    from gemnb.services.chat import Chat
+    from gemnb.services.compression import Compression
+    from gemnb.services.listing import PromptList
+    from gemnb.services.memory import Memory
+    from gemnb.services.memory_inbox import Inbox
+    from gemnb.services.retention import CleanupResult, RetentionPlan
+    from gemnb.store.checkpoints import Checkpoint
+    from gemnb.store.sessions import Deleted
+    from gemnb.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Explained:
 
 def _list(workspace: Workspace, args: Namespace) -> Any:
     if args.search:
+        from gemnb.services.listing import HitList
+
         return HitList(workspace.search(args.search, projects="all" if args.all else "current", hidden=args.hidden))
     if args.df:
         return gemnb.sessions_df("all" if args.all else workspace, hidden=args.hidden)
@@ -82,6 +84,8 @@ class Checkpointed:
     rows: tuple[Checkpoint, ...]
 
     def __repr__(self) -> str:
+        from gemnb.model.talk import clean_line
+
         told = [f"{clean_line(row.tag)}  ({row.saved_at:%Y-%m-%d %H:%M} UTC)" for row in self.rows]
         return "\n".join(told) or "No checkpoints yet: `%resume save TAG` makes one."
 
@@ -248,7 +252,8 @@ class Gemnb(Magics):
         if args.undo:
             chat.undo_compression()
             return chat
-        return chat.compress(dry_run=args.dry_run, pins=args.pin, floor={} if args.accept_loss else FLOOR)
+        taken: dict[str, Any] = {"floor": {}} if args.accept_loss else {}
+        return chat.compress(dry_run=args.dry_run, pins=args.pin, **taken)
 
     @no_var_expand
     @line_magic
@@ -282,6 +287,8 @@ class Gemnb(Magics):
         if args.undo:
             chat.undo_rewind()
         elif args.to is None:
+            from gemnb.services.listing import PromptList
+
             return PromptList.of(chat.messages)
         else:
             chat.rewind(args.to)
@@ -303,4 +310,6 @@ class Gemnb(Magics):
         chat = self.workspace.chat or self.workspace.new_chat()
         chat.max_rounds = self.max_rounds
         assert self.shell is not None  # the magics are made with one
+        from gemnb.notebook.stream import show
+
         return show(self.shell, chat, text.strip("\n"), live=self.progress)

@@ -27,6 +27,8 @@ class ShownReply(Reply):
         spent = f"{self.tokens.total:,} tokens" if self.tokens and self.tokens.total is not None else "tokens unknown"
         return f"[{self.outcome} · {spent}]"
 
+    __str__ = __repr__
+
 
 class Screen(Protocol):
     """Where an answer appears."""
