@@ -12,7 +12,7 @@ from support import NOW, gemini, header, to_bytes, user
 import gemnb
 from gemnb.errors import LlmError, MemoryFileError
 from gemnb.model.session import Session
-from gemnb.services.memory_suggest import propose, suggest
+from gemnb.services.memory_suggest import look_through, propose, suggest
 from gemnb.store.replay import read_session
 from gemnb.testing import ScriptedLlm
 
@@ -137,3 +137,16 @@ def test_an_inbox_that_is_a_link_is_not_written_to(ws: gemnb.Workspace, tmp_path
     with pytest.raises(MemoryFileError, match="no folder"):
         propose(found, memory.folder, memory.targets["private"])
     assert not list((tmp_path / "else").iterdir())
+
+
+def test_a_session_is_looked_at_once(ws: gemnb.Workspace, write_session: Any, tmp_path: Path) -> None:
+    path = talk(tmp_path, 0, "Always use tabs").path
+    assert path
+    write_session(*path.read_bytes().splitlines(keepends=True), name=path.name)
+
+    def look() -> list[Path]:
+        return look_through(ws.sessions(), ws.store.load, ws.memory(), now=NOW)
+
+    assert len(look()) == 1 and look() == []
+    ws.memory().dismiss(1)
+    assert look() == []

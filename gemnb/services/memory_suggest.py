@@ -6,19 +6,19 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from gemnb.errors import LlmError, MemoryFileError
 from gemnb.model.records import ToolCall
-from gemnb.model.session import Session
+from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.audit_facts import normal, sentences
 from gemnb.services.llm import Llm
-from gemnb.services.memory import momentary
+from gemnb.services.memory import Memory, momentary
 from gemnb.services.redaction import Redactor
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of
@@ -27,6 +27,8 @@ IDLE = timedelta(hours=3)
 LEAST_PROMPTS = 10
 SEVERAL = 2
 """Sessions that a command must have worked in, and times that a correction must have been made."""
+SEEN = "looked-at.txt"
+"""In the inbox: the ids of the sessions that were looked at."""
 LONGEST = 200
 """Characters of a fact; what is longer is a task, not a rule."""
 _KINDS = ("preference", "correction", "command")
@@ -218,6 +220,48 @@ def patch_for(suggestion: Suggestion, held: str, target: Path) -> str:
         hunk = f"@@ -{count} +{count},2 @@\n-{last}\n\\ No newline at end of file\n+{last}\n{item}"
     sources = "".join(f"# from {source}\n" for source in suggestion.sources)
     return f"{sources}--- {target}\n+++ {target}\n{hunk}"
+
+
+def look_through(
+    rows: Sequence[SessionInfo],
+    load: Callable[[SessionInfo], Session],
+    memory: Memory,
+    *,
+    now: datetime,
+    llm: Llm | None = None,
+) -> list[Path]:
+    """Look through the sessions that were not looked at before; what is worth keeping goes to the inbox.
+
+    Args:
+        rows: a listing of one project; only those that are over and long enough are loaded.
+        load: gives a session whole.
+        memory: of that project.
+        now: aware.
+        llm: see `suggest`.
+
+    Raises:
+        MemoryFileError: the inbox cannot be written; the sessions count as not looked at.
+        UnreadableSessionError: a session cannot be read; nothing was proposed.
+    """
+    looked = memory.folder / ".inbox" / SEEN
+    seen = set(_text_of(looked).split()) if kind_of(looked.parent) == "folder" else set()
+    over = [row for row in rows if not row.is_current and row.last_updated and now - row.last_updated >= IDLE]
+    ready = [row for row in over if row.user_turns >= LEAST_PROMPTS and row.id not in seen and not row.hidden_because]
+    sessions = worth_looking_at([load(row) for row in ready], now=now, seen=seen)
+    written = propose(suggest(sessions, now=now, llm=llm), memory.folder, memory.targets["private"])
+    if sessions:
+        _keep(looked, "".join(f"{id}\n" for id in sorted(seen | {session.id for session in sessions})))
+    return written
+
+
+def _keep(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        _create(temporary, text)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise MemoryFileError(f"{path} could not be written: {error.strerror}.") from None
 
 
 def _waiting(place: Path) -> Iterator[str]:
