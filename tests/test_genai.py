@@ -142,3 +142,26 @@ def test_the_environment_chooses_the_model() -> None:
     assert make_llm(None, environ={"GEMINI_API_KEY": KEY}).name == "gemini-2.5-pro"
     assert make_llm("gemini-x", environ={"GEMINI_API_KEY": KEY}).name == "gemini-x"
     assert make_llm(None, environ={"GEMNB_LLM": "scripted"}).name == "scripted"
+
+
+def test_a_damaged_signature_is_left_behind(model_server: Any) -> None:
+    server = model_server([{"text": "Yes."}])
+    said = {"text": "a", "thoughtSignature": "!!"}
+
+    ask(server, [Turn.prompt("hi"), Turn(id="m", role="model", parts=(said,)), Turn.prompt("on")])
+
+    assert server.recent[-1]["body"]["contents"][1]["parts"] == [{"text": "a"}]
+
+
+@pytest.mark.parametrize("part", [{"text": 5}, {"functionCall": {"name": 5}}, {"inlineData": {"data": "@"}}])
+def test_a_part_that_no_service_takes_is_told(model_server: Any, part: Any) -> None:
+    with pytest.raises(LlmError, match="holds a part"):
+        ask(model_server([{"text": "Yes."}]), [Turn(id="u", role="user", parts=(part,))])
+
+
+def test_a_half_character_is_sent_as_a_whole_one(model_server: Any) -> None:
+    server = model_server([{"text": "Yes."}])
+
+    ask(server, [Turn.prompt("half \ud83d")])
+
+    assert server.recent[-1]["body"]["contents"][0]["parts"] == [{"text": "half \ufffd"}]

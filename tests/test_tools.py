@@ -56,9 +56,22 @@ def test_a_function_is_declared_by_its_signature() -> None:
 def positional(a: int, /) -> None: ...
 
 
+def only_args(*args: int) -> None: ...
+
+
+async def later(a: int) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
-    [(lambda: 1, "name"), (5, "name"), (functools.partial(load), "name"), (positional, "by name")],
+    [
+        (lambda: 1, "name"),
+        (5, "name"),
+        (functools.partial(load), "name"),
+        (positional, "by name"),
+        (only_args, "args"),
+        (later, "async"),
+    ],
 )
 def test_what_cannot_be_offered_is_told(function: Any, words: str) -> None:
     with pytest.raises(ToolError, match=words):
@@ -108,3 +121,26 @@ def test_wrong_arguments_are_an_error_for_the_model(args: object) -> None:
     result = run(declare(load), args)
 
     assert result.status == "error" and "load" in result.response["error"]
+
+
+def partly_hinted(a: "Nowhere", b: int, c: "list[int]") -> None: ...  # type: ignore[name-defined]  # noqa: F821, UP037
+
+
+def test_a_hint_that_is_not_there_spoils_no_other() -> None:
+    assert declare(partly_hinted).parameters["properties"] == {
+        "a": {"type": "string"},
+        "b": {"type": "integer"},
+        "c": {"type": "array", "items": {"type": "integer"}},
+    }
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def test_a_result_that_cannot_be_told_is_an_error_for_the_model() -> None:
+    def give() -> object:
+        return Mute()
+
+    assert run(declare(give), {}).response == {"error": "ValueError: no words"}

@@ -23,6 +23,7 @@ NO_KEY = (
     "There is no API key: set GEMINI_API_KEY in the environment before Jupyter starts,"
     " or `ws.llm` to a model of your own (`gemnb.testing.ScriptedLlm` answers without a key)."
 )
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _SECRET = re.compile(r"(?<=key=)[^&\s'\"]+|AIza[0-9A-Za-z_-]{20,}")
 
 
@@ -99,6 +100,7 @@ class GenaiLlm:
         """
         import httpx2
         from google.genai import errors, types
+        from pydantic import ValidationError
 
         config = types.GenerateContentConfig(
             system_instruction=system,
@@ -108,11 +110,23 @@ class GenaiLlm:
         )
         try:
             contents = [_content(content) for content in wire_contents(turns)]
+        except ValidationError as error:
+            where = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3])
+            raise LlmError(
+                f"The talk holds a part that the service does not take ({where})."
+                " `%rewind` to before it, then ask again."
+            ) from None
+        try:
             answer = self._connected().models.generate_content_stream(model=self.name, contents=contents, config=config)
             for response in answer:
                 yield _chunk(response)
         except errors.APIError as error:
             raise LlmError(self._told(error)) from None
+        except errors.UnknownApiResponseError as error:
+            words = str(error)[:200]
+            raise LlmError(
+                self._clean(f"The model's service answered what is no answer ({words}). Ask again.")
+            ) from None
         except (httpx2.HTTPError, OSError) as error:
             words = f"{type(error).__name__}: {error}".rstrip(": ")
             raise LlmError(self._clean(f"The model's service could not be reached ({words}). Try again.")) from None
@@ -166,9 +180,9 @@ def _content(content: JsonObject) -> Any:
     known = set(types.Part.model_fields)
     aliases = {field.alias or name for name, field in types.Part.model_fields.items()}
     parts = [{k: v for k, v in part.items() if k in known or k in aliases} for part in content["parts"]]
-    told = {"role": content["role"], "parts": [_nested(part) for part in parts if part]}
+    told = {"role": content["role"], "parts": [_signed(_nested(part)) for part in parts if part]}
     # from JSON, not from Python: only so are signatures and pictures read as the base64 that they are
-    return types.Content.model_validate_json(json.dumps(told).encode("ascii"))
+    return types.Content.model_validate_json(_whole(json.dumps(told, ensure_ascii=False)))
 
 
 _CALL_KEYS = {"functionCall": {"id", "name", "args"}, "functionResponse": {"id", "name", "response", "parts"}}
@@ -183,6 +197,19 @@ def _nested(part: Part) -> Part:
                 kept["response"] = {"output": kept.get("response")}
             return part | {key: kept}
     return part
+
+
+def _whole(text: str) -> str:
+    """`text` with each half character as U+FFFD: the client records halves, and no request can carry them."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _signed(part: Part) -> Part:
+    """`part` without a signature that is no base64: the service would refuse the whole talk for it."""
+    signature = part.get("thoughtSignature")
+    if signature is None or (isinstance(signature, str) and _BASE64.fullmatch(signature) and len(signature) % 4 != 1):
+        return part
+    return {key: value for key, value in part.items() if key != "thoughtSignature"}
 
 
 def _chunk(response: GenerateContentResponse) -> Chunk:

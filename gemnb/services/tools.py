@@ -62,10 +62,11 @@ def declare(function: Callable[..., Any]) -> ToolDeclaration:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise ToolError(f"{name!r} cannot be a tool: its parameters are not known; wrap it in a function.") from None
-    try:
-        hints = get_type_hints(function)
-    except (NameError, TypeError):
-        hints = {}
+    if inspect.iscoroutinefunction(function):
+        raise ToolError(f"{name!r} cannot be a tool: it is `async`; offer a plain function that waits for it.")
+    if {p.kind for p in signature.parameters.values()} == {inspect.Parameter.VAR_POSITIONAL}:
+        raise ToolError(f"{name!r} cannot be a tool: it takes only `*args`, and the model gives arguments by name.")
+    hints = _hints(function)
     doc = inspect.getdoc(function) or ""
     told = _parameter_words(doc)
     properties: JsonObject = {}
@@ -94,10 +95,26 @@ def run(declaration: ToolDeclaration, args: object) -> ToolResult:
     except TypeError as error:
         return ToolResult({"error": f"{declaration.name}: {error}"}, "error")
     try:
-        value = declaration.function(**given)
-    except Exception as error:  # noqa: BLE001 - whatever a person's function raises is the model's to know
+        return ToolResult({"output": _output(declaration.function(**given))}, "success")
+    except Exception as error:  # noqa: BLE001 - whatever a person's function, or its result's `__str__`, raises is the model's to know
         return ToolResult({"error": _clean(f"{type(error).__name__}: {error}")}, "error")
-    return ToolResult({"output": _output(value)}, "success")
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The type hints of `function`; one that cannot be resolved is left out, the others stay."""
+    named = getattr(function, "__annotations__", {})
+    try:
+        return get_type_hints(function)
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        scope = getattr(function, "__globals__", {})
+    found: dict[str, Any] = {}
+    for name, hint in named.items():
+        alone = types.SimpleNamespace(__annotations__={name: hint})
+        try:
+            found |= get_type_hints(alone, globalns=scope)
+        except (NameError, TypeError, AttributeError, SyntaxError):
+            continue
+    return found
 
 
 def _output(value: object) -> object:
