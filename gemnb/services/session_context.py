@@ -90,8 +90,6 @@ def _look(root: Path) -> _Folder:
         folder.more_folders = len(folders) > left
         left -= len(folder.folders)
         waiting.extend(inner for inner in folder.folders if not inner.ignored)
-    for folder in waiting:
-        folder.more_files = any(_entries(folder.path))
     return top
 
 
@@ -107,16 +105,18 @@ def _entries(path: Path) -> tuple[list[str], list[str]]:
 
 def _lines(folder: _Folder, indent: str) -> Iterator[str]:
     """The lines of a folder's tree."""
-    more = ["..."]
-    items: list[str | _Folder] = [*map(_plain, folder.files), *(more if folder.more_files else [])]
-    items += [*folder.folders, *(more if folder.more_folders else [])]
-    for number, item in enumerate(items, 1):
-        branch, below = ("└───", "    ") if number == len(items) else ("├───", "│   ")
+    below: list[str | _Folder] = [*folder.folders, *(["..."] if folder.more_folders else [])]
+    files = [*map(_plain, folder.files), *(["..."] if folder.more_files else [])]
+    for number, name in enumerate(files, 1):
+        # The client draws the last file as the last line, though the mark of what is missing follows it.
+        yield f"{indent}{'└' if not below and number >= len(folder.files) else '├'}───{name}"
+    for number, item in enumerate(below, 1):
+        branch, deeper = ("└───", "    ") if number == len(below) else ("├───", "│   ")
         if isinstance(item, str):
             yield f"{indent}{branch}{item}"
         else:
             yield f"{indent}{branch}{_plain(item.path.name)}{os.sep}{'...' if item.ignored else ''}"
-            yield from _lines(item, indent + below)
+            yield from _lines(item, indent + deeper)
 
 
 def _plain(name: str) -> str:
