@@ -230,3 +230,32 @@ def test_a_talk_carries_the_memory(ws: gemnb.Workspace, llm: ScriptedLlm, root: 
     assert llm.systems == [
         f"--- Context from: {path} ---\nAlways answer in rhyme.\n--- End of Context from: {path} ---"
     ]
+
+
+@pytest.mark.parametrize(
+    ("held", "hunk", "after"),
+    [
+        (b"- a\r\n- b\r\n", "@@ -1,2 +1,3 @@\n - a\n+- new\n - b\n", b"- a\r\n- new\r\n- b\r\n"),
+        (b"- a\x0cb\n- c\n", "@@ -2 +2 @@\n-- c\n+- d\n", b"- a\x0cb\n- d\n"),
+        (b"- a", "@@ -1 +1,2 @@\n - a\n\\ No newline at end of file\n+- b\n", b"- a\n- b\n"),
+        (b"\xff\n- c\n", "@@ -2 +2,2 @@\n - c\n+- d\n", b"\xff\n- c\n- d\n"),
+        (b"- a\n- b\n", "@@ -1,2 +1 @@\n-- a\n - b\n", b"- b\n"),
+    ],
+    ids=["line-ends", "form-feed", "no-newline", "bytes", "removal"],
+)
+def test_what_a_proposal_does_not_name_stays_byte_for_byte(
+    ws: gemnb.Workspace, held: bytes, hunk: str, after: bytes
+) -> None:
+    target = put(ws.folder / "memory/MEMORY.md", "")
+    target.write_bytes(held)
+    propose(ws, target, hunk)
+
+    ws.memory().apply(1)
+
+    assert target.read_bytes() == after
+
+
+def test_a_proposal_is_shown_without_escapes(ws: gemnb.Workspace) -> None:
+    propose(ws, ws.folder / "memory/MEMORY.md", "@@ -0,0 +1 @@\n+- \x1b[2Jnew\u202e\n")
+
+    assert "\x1b" not in repr(ws.memory().inbox()) and "\u202e" not in repr(ws.memory().inbox())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gemnb.errors import MemoryFileError
+from gemnb.model.talk import UNSEEN, clean_line
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of
 
 LARGEST = 1_000_000
 KINDS = ("private", "global")
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Proposal:
     patch: str
 
     def __str__(self) -> str:
-        return f"{self.number}. {self.kind} ({self.path.name})\n{self.patch.rstrip()}"
+        return UNSEEN.sub("", f"{self.number}. {self.kind} ({clean_line(self.path.name)})\n{self.patch.rstrip()}")
 
 
 class Inbox(list[Proposal]):
@@ -136,7 +139,8 @@ def _patched(before: bytes, patch: object, proposal: Proposal) -> bytes:
     Raises:
         MemoryFileError: a hunk does not fit.
     """
-    lines = before.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    lines = _LINES.findall(before.decode("utf-8", "surrogateescape"))
+    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     result: list[str] = []
     at = 0
     for hunk in patch:  # type: ignore[attr-defined]
@@ -145,9 +149,17 @@ def _patched(before: bytes, patch: object, proposal: Proposal) -> bytes:
         if start < at or [_bare(line) for line in lines[start : start + len(old)]] != [_bare(line) for line in old]:
             raise MemoryFileError(f"{proposal.path.name} does not fit the file as it is now; it was not applied.")
         result += lines[at:start]
-        result += [line.value for line in hunk.target_lines()]
-        at = start + len(old)
-    return "".join(result + lines[at:]).encode("utf-8", "surrogateescape")
+        at = start
+        for line in hunk:
+            if line.is_added:
+                result.append(_bare(line.value) + (end if line.value.endswith("\n") else ""))
+            elif line.is_context:
+                result.append(lines[at])
+            at += line.is_context or line.is_removed
+    result += lines[at:]
+    # A last line without an end, with more after it now, would run into the next one.
+    whole = [line if line.endswith("\n") or n == len(result) else line + end for n, line in enumerate(result, 1)]
+    return "".join(whole).encode("utf-8", "surrogateescape")
 
 
 def _bare(line: str) -> str:
