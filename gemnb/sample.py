@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import uuid
 from collections.abc import Iterator, Sequence
@@ -98,6 +99,8 @@ def _write(chats: Path, root: Path, topic: Topic, started: datetime, made: rando
         data += b'{"id":"cut off in the mid'
     path.write_bytes(data)
     path.chmod(0o600)
+    ended = max(datetime.fromisoformat(record["timestamp"]) for record in records if "timestamp" in record)
+    os.utime(path, (ended.timestamp(), ended.timestamp()))  # else retention takes it for one in use
     if special == 13:
         agent = str(uuid.UUID(int=made.getrandbits(128), version=4))
         (chats / id).mkdir(mode=0o700)

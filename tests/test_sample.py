@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,3 +61,13 @@ def test_the_real_client_lists_it(tmp_path: Path, model_server: Callable[..., An
         (r.index, r.id) for r in gemnb.open_workspace(root, home=home).sessions()
     ]
     assert before.keys() <= tree(home / ".gemini/tmp/rivers/chats").keys()
+
+
+def test_a_file_is_as_old_as_its_talk_so_that_retention_finds_something_due(tmp_path: Path) -> None:
+    home, project = make_sample_store(tmp_path)
+    settings = {"general": {"sessionRetention": {"enabled": True, "maxAge": "90d"}}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+
+    decisions = [c.decision for c in gemnb.open_workspace(project, home=home).retention().candidates]
+
+    assert 0 < decisions.count("delete") < len(decisions)
