@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from gemnb.store.journal import open_regular
@@ -52,9 +54,10 @@ class Resolver:
             return text, found
         pieces: list[str] = []
         at = 0
-        hidden = code_spans(text)
+        hidden = sorted(code_spans(text))
         for match in _IMPORT.finditer(text):
-            if any(start <= match.start() < end for start, end in hidden):
+            before = bisect_right(hidden, match.start(), key=itemgetter(0)) - 1
+            if before >= 0 and match.start() < hidden[before][1]:
                 continue
             name = self._name(match[1], folder)
             pieces += [text[at : match.start()], self._import(name, folder, chain, found)]
@@ -152,12 +155,17 @@ def _inline(prose: list[tuple[int, str]]) -> list[tuple[int, int]]:
     start = prose[0][0]
     paragraph = "\n".join(line for _, line in prose)
     runs = [(m.start() + start, m.end() + start) for m in _TICKS.finditer(paragraph)]
+    alike: dict[int, list[int]] = {}
+    for number, (begin, end) in enumerate(runs):
+        alike.setdefault(end - begin, []).append(number)
     spans = []
-    while runs:
-        opening = runs.pop(0)
-        length = opening[1] - opening[0]
-        closing = next((n for n, run in enumerate(runs) if run[1] - run[0] == length), None)
-        if closing is not None:
-            spans.append((opening[0], runs[closing][1]))
-            runs = runs[closing + 1 :]
+    at = 0
+    while at < len(runs):
+        begin, end = runs[at]
+        same = alike[end - begin]
+        after = bisect_right(same, at)
+        if after < len(same):
+            at = same[after]
+            spans.append((begin, runs[at][1]))
+        at += 1
     return spans
