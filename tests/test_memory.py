@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,15 @@ def test_imports_that_multiply_are_bounded(tmp_path: Path) -> None:
     told, _ = Resolver(tmp_path).resolve("@l0.md", tmp_path / "GEMINI.md")
 
     assert "too much is imported" in told and len(told) < 1_000_000
+
+
+@pytest.mark.parametrize("text", ["` `` " * 100_000, "x `\n" * 100_000, "```\n" * 100_001])
+def test_a_hostile_file_is_read_in_a_moment(tmp_path: Path, text: str) -> None:
+    begun = time.process_time()
+
+    Resolver(tmp_path).resolve(text + "@a.md " * 1000, tmp_path / "GEMINI.md")
+
+    assert time.process_time() - begun < 10
 
 
 @given(st.text(alphabet="`~ \n@a.\t", max_size=40))
