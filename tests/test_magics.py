@@ -101,6 +101,18 @@ def test_a_line_is_a_prompt_too_and_starts_a_session(shell: InteractiveShell) ->
     assert workspace_of(shell).chat.messages[1].text == "don't {stop}"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("cell", ["%gemini what's missing?", "r = %gemini what's missing?", "%gem what's missing?"])
+def test_a_question_is_a_prompt_and_no_call_for_help(shell: InteractiveShell, cell: str) -> None:
+    _, printed = run(shell, cell)
+
+    assert workspace_of(shell).chat.messages[1].text == "what's missing?"  # type: ignore[union-attr]
+    assert "Aye." in printed
+
+
+def test_help_is_still_to_be_had(shell: InteractiveShell) -> None:
+    assert "pinfo" in shell.transform_cell("%gemini?") and "pinfo" in shell.transform_cell("%sessions?")
+
+
 def test_the_calls_of_resume(shell: InteractiveShell, write_session: Write) -> None:
     write_session(header(), *TALK)
 

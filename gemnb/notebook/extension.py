@@ -14,7 +14,7 @@ from gemnb.errors import GemnbWarning
 from gemnb.notebook import display
 from gemnb.notebook.completion import make_matcher
 from gemnb.notebook.magics import Gemnb
-from gemnb.notebook.prefix import cell_transformer, line_transformer
+from gemnb.notebook.prefix import cell_transformer, line_transformer, prompt_transformer
 
 if TYPE_CHECKING:
     from gemnb.workspace import Workspace
@@ -28,7 +28,7 @@ class Loaded:
 
     magics: Gemnb
     matcher: Any
-    line_transformer: Any
+    line_transformers: tuple[Any, ...]
     cell_transformer: Any
 
 
@@ -45,9 +45,12 @@ def load(ip: InteractiveShell) -> None:
 
     ours = frozenset(magics.magics["line"]) | frozenset(magics.magics["cell"])
     loaded = Loaded(
-        magics, make_matcher(magics, names, ours), line_transformer(names, ours), cell_transformer(names, ours)
+        magics,
+        make_matcher(magics, names, ours),
+        (prompt_transformer(names, ours), line_transformer(names, ours)),
+        cell_transformer(names, ours),
     )
-    ip.input_transformer_manager.token_transformers.insert(0, loaded.line_transformer)
+    ip.input_transformer_manager.token_transformers[:0] = loaded.line_transformers
     ip.input_transformer_manager.cleanup_transforms.append(loaded.cell_transformer)
     ip.Completer.custom_matchers.append(loaded.matcher)
     display.install(ip)
@@ -67,7 +70,7 @@ def unload(ip: InteractiveShell) -> None:
     ip.configurables[:] = [c for c in ip.configurables if id(c) != id(loaded.magics)]
     transformers = ip.input_transformer_manager
     transformers.token_transformers[:] = [
-        t for t in transformers.token_transformers if t is not loaded.line_transformer
+        t for t in transformers.token_transformers if t not in loaded.line_transformers
     ]
     transformers.cleanup_transforms[:] = [
         t for t in transformers.cleanup_transforms if t is not loaded.cell_transformer

@@ -52,6 +52,37 @@ def line_transformer(names: Names, ours: frozenset[str]) -> type[TokenTransformB
     return UniquePrefix
 
 
+def prompt_transformer(names: Names, ours: frozenset[str]) -> type[TokenTransformBase]:
+    """A token transformer for `%gemini …?`: a prompt that ends in a question mark is no call for help."""
+
+    class PromptLine(TokenTransformBase):  # type: ignore[misc]
+        """Calls the magic with the line as it stands; at the line's start, it comes before IPython's rule for `?`."""
+
+        priority = 0
+
+        def __init__(self, percent: TokenInfo, name: TokenInfo) -> None:
+            super().__init__((percent.start[0], 0))
+            self._from, self._text_from = percent.start[1], name.end[1]
+
+        @classmethod
+        def find(cls, tokens_by_line: list[list[TokenInfo]]) -> PromptLine | None:
+            for line in tokens_by_line:
+                for at in _magic_places(line):
+                    name = line[at + 1]
+                    known = full_name(name.string, names("line"), ours) or name.string
+                    text = name.line[name.end[1] :].strip()
+                    if known == "gemini" and name.end[0] == line[at].start[0] and len(text) > 1 and text.endswith("?"):
+                        return cls(line[at], name)
+            return None
+
+        def transform(self, lines: list[str]) -> list[str]:
+            line = lines[self.start_line]
+            call = f"get_ipython().run_line_magic('gemini', {line[self._text_from :].strip()!r})\n"
+            return [*lines[: self.start_line], line[: self._from] + call, *lines[self.start_line + 1 :]]
+
+    return PromptLine
+
+
 def _magic_places(line: list[TokenInfo]) -> Iterable[int]:
     """Where in a line of tokens a `%` with a name right after it begins a magic."""
     start = 0

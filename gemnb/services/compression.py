@@ -75,7 +75,7 @@ SaveOutput = Callable[[ToolCall, str], str]
 """Gives the name under which the full text of a call's output is, or will be, kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Compression:
     """What a compression did, or would do; `messages` are the old ones unless it succeeded."""
 
@@ -105,6 +105,9 @@ class Compression:
             sizes += f" Each request costs about ${self.usd_before:.4f} before, ${self.usd_after:.4f} after."
         account = f"\n{self.audit}" if self.audit.findings else ""
         return f"{would}{self.status}. {WORDS[self.status]}{sizes}{account}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         told = replace(self, audit=NO_FACTS)
