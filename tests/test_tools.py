@@ -53,6 +53,15 @@ def test_a_function_is_declared_by_its_signature() -> None:
     }
 
 
+def test_a_choice_arrives_as_what_it_names() -> None:
+    def pick(order: Order, level: Literal[1, 2] = 1, word: str = "") -> str:
+        return f"{order!r} {level!r} {word!r}"
+
+    result = run(declare(pick), {"order": "down", "level": "2", "word": "up"})
+
+    assert result.response == {"output": "<Order.DOWN: 'down'> 2 'up'"}
+
+
 def positional(a: int, /) -> None: ...
 
 

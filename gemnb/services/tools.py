@@ -94,10 +94,24 @@ def run(declaration: ToolDeclaration, args: object) -> ToolResult:
         inspect.signature(declaration.function).bind(**given)
     except TypeError as error:
         return ToolResult({"error": f"{declaration.name}: {error}"}, "error")
+    hints = _hints(declaration.function)
+    meant = {name: _meant(hints.get(name), value) for name, value in given.items()}
     try:
-        return ToolResult({"output": _output(declaration.function(**given))}, "success")
+        return ToolResult({"output": _output(declaration.function(**meant))}, "success")
     except Exception as error:  # noqa: BLE001 - whatever a person's function, or its result's `__str__`, raises is the model's to know
         return ToolResult({"error": _clean(f"{type(error).__name__}: {error}")}, "error")
+
+
+def _meant(hint: Any, value: object) -> object:
+    """The value that a text of the model's stands for, where the hint names a choice: an enum's member, a literal."""
+    choices: list[Any] = []
+    for inner in (hint, *get_args(hint)):
+        if get_origin(inner) is Literal:
+            choices += get_args(inner)
+        elif isinstance(inner, type) and issubclass(inner, enum.Enum):
+            choices += inner
+    told = (choice.value if isinstance(choice, enum.Enum) else choice for choice in choices)
+    return next((choice for choice, word in zip(choices, told, strict=True) if str(word) == value), value)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
