@@ -22,6 +22,8 @@ from gemnb.services.listing import SessionList
 from gemnb.services.live_talk import iso
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, load_memory
+from gemnb.services.memory_inbox import Inbox
+from gemnb.services.memory_suggest import look_through
 from gemnb.services.projection import history
 from gemnb.services.retention import RetentionPlan
 from gemnb.services.search import Hit, search
@@ -212,6 +214,18 @@ class Workspace:
             if isinstance(name, str) and is_file_name(name)
         ]
         return load_memory(Path(self.root), self.home, self.folder, names=names or ["GEMINI.md"])
+
+    def suggest_memory(self) -> Inbox:
+        """Look through this project's past sessions for facts worth keeping; they wait in the inbox, and go no further.
+
+        A session is looked at once, when it has been over for three hours and holds ten prompts or more.
+
+        Raises:
+            MemoryFileError: the inbox cannot be written.
+        """
+        memory = self.memory()
+        look_through(self.sessions(), self.store.load, memory, now=self.clock())
+        return memory.inbox()
 
     def retention(self) -> RetentionPlan:
         """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""

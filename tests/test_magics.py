@@ -176,6 +176,20 @@ def test_what_sessions_can_tell(shell: InteractiveShell, write_session: Write, c
     assert words in shown(shell, value)["text/plain"]
 
 
+def test_suggested_facts_wait_in_the_inbox(shell: InteractiveShell, write_session: Write, root: Path) -> None:
+    rule = "Always run the tests with pytest -q before a commit."
+    talk = [
+        line for n in range(11) for line in (user(f"u{n}", rule if n % 5 == 0 else "Go on"), gemini(f"g{n}", "Yes"))
+    ]
+    write_session(header(), *talk)
+
+    waiting, _ = run(shell, "%memory suggest")
+    again, _ = run(shell, "%memory suggest")
+
+    assert "pytest -q" in shown(shell, waiting)["text/plain"] and len(again) == len(waiting) > 0
+    assert not (root / "GEMINI.md").exists()
+
+
 def test_delete_takes_a_prefix(shell: InteractiveShell, write_session: Write) -> None:
     path = write_session(header(), *TALK)
 

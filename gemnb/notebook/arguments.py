@@ -88,7 +88,7 @@ def rewind_parser() -> Parser:
 def memory_parser() -> Parser:
     """`%memory`."""
     parser = Parser("memory")
-    parser.add_argument("command", nargs="?", choices=["show", "reload", "add", "inbox", "apply", "dismiss"])
+    parser.add_argument("command", nargs="?", choices=["show", "reload", "add", "inbox", "apply", "dismiss", "suggest"])
     parser.add_argument("fact", nargs="?", default="")
     parser.add_argument("--scope", choices=["project", "private", "global"], default="project")
     parser.add_argument("--force", action="store_true")

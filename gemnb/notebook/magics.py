@@ -266,9 +266,11 @@ class Gemnb(Magics):
 
         adds a fact to the project's file (`--scope private` or `global` to another). What looks momentary is
         questioned, and taken with `--force`. `%memory inbox` shows proposed changes; `%memory apply 1` makes one,
-        `%memory dismiss 1` throws it away.
+        `%memory dismiss 1` throws it away. `%memory suggest` looks through past sessions for facts worth keeping.
         """
         args = parse("memory", line)
+        if args.command == "suggest":
+            return self.workspace.suggest_memory()
         told: Memory | Inbox | str | None = MEMORY[args.command](self.workspace.memory(), args)
         return self.workspace.memory() if told is None else told
 

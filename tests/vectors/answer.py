@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from compression_command import curated
 from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import text_of
 from gemnb.model.talk import clean_line, is_resumable, prompts
-from gemnb.services import projection
+from gemnb.services import projection, retention
 from gemnb.services.compression import split_point
 from gemnb.services.memory import git_root, load_memory
 from gemnb.services.memory_imports import Imported, Resolver
@@ -27,6 +27,7 @@ from gemnb.store.paths import decode_tag
 from gemnb.store.projects import MARKER, Projects
 from gemnb.store.replay import Fold, parse_time, read_fold
 from gemnb.store.sessions import SessionStore
+from gemnb.store.settings import Settings
 from gemnb.store.titles import age_of, short_age
 
 Request = dict[str, Any]
@@ -107,16 +108,18 @@ def client_history(request: Request, folder: Path) -> Any:
 
 def store_of(request: Request, folder: Path) -> SessionStore:
     """The store that a request's files make."""
+    now = parse_time(request["now"])
+    assert now
     chats = folder / "chats"
     chats.mkdir()
     for name, spec in request.get("files", {}).items():
         path = chats / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(to_bytes(spec))
-        if isinstance(spec, dict) and (at := parse_time(spec.get("mtime"))):
-            os.utime(path, (at.timestamp(), at.timestamp()))
-    now = parse_time(request["now"])
-    assert now
+        told = parse_time(spec.get("mtime")) if isinstance(spec, dict) else None
+        # a request that tells no time means a file that nobody is writing
+        at = (told or now - timedelta(days=2)).timestamp()
+        os.utime(path, (at, at))
     return SessionStore(lambda: (folder,), clock=lambda: now)
 
 
@@ -288,7 +291,43 @@ def memory(request: Request, folder: Path) -> Any:
     )
 
 
+def entries(folder: Path) -> set[str]:
+    """Every file and folder below `folder`, folders with a slash."""
+    return {f"{p.relative_to(folder)}{'/' if p.is_dir() else ''}" for p in folder.rglob("*")}
+
+
+def grow(tree: dict[str, Any], folder: Path) -> None:
+    for name, text in tree.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(to_bytes(text))
+
+
+def clean(request: Request, folder: Path) -> Any:
+    store = store_of(request, folder)
+    grow(request.get("tree", {}), folder)
+    current = request.get("currentSessionId")
+    layer = {"general": {"sessionRetention": {"maxAge": None, "maxCount": None} | request["settings"]}}
+    policy, problem = retention.policy_of(Settings((("user", layer),)))
+    now = parse_time(request["now"])
+    assert now
+    before = entries(folder)
+    plan = retention.plan(
+        store.list(current=current),
+        policy,
+        problem,
+        now=now,
+        family=store.family,
+        delete=lambda candidate: store.delete(candidate.session, current=current).stayed,
+    )
+    off = problem is not None or not policy.enabled
+    done = retention.CleanupResult() if off else plan.apply()
+    counts = {name: getattr(done, name) for name in ("scanned", "deleted", "skipped", "failed")}
+    left = entries(folder)
+    return {"result": {"disabled": off, **counts}, "deleted": sorted(before - left), "kept": sorted(left)}
+
+
 COMMANDS = {
+    "retention": clean,
     "imports": imports,
     "memory": memory,
     "tokens": tokens,
