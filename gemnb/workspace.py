@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from gemnb.services.memory import Memory, load_memory
 from gemnb.services.memory_inbox import Inbox
 from gemnb.services.memory_suggest import look_through
 from gemnb.services.projection import history
-from gemnb.services.retention import RetentionPlan
+from gemnb.services.retention import Candidate, RetentionPlan
 from gemnb.services.search import Hit, search
 from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
@@ -34,7 +34,7 @@ from gemnb.store.live import LiveJournal
 from gemnb.store.paths import encode_tag, home_folder, is_file_name, project_hash, session_file_name
 from gemnb.store.projects import Project, Projects
 from gemnb.store.recorder import Recorder
-from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
+from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore, discard
 from gemnb.store.settings import Settings, load_settings
 
 Clock = Callable[[], datetime]
@@ -235,9 +235,15 @@ class Workspace:
             policy,
             problem,
             now=self.clock(),
-            family=self.store.family,
-            delete=lambda candidate: self.store.delete(candidate.session, current=self._current).stayed,
+            family=self.store.families(),
+            delete=self._clean_one,
         )
+
+    def _clean_one(self, candidate: Candidate) -> Sequence[tuple[Path, str]]:
+        """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
+        if candidate.session_id == self._current:
+            return [(candidate.session.path, "it is the current session now")]
+        return discard(candidate.session, candidate.paths).stayed
 
     def projects(self) -> list[Project]:
         """Every project of the store, orphans too."""

@@ -124,3 +124,88 @@ def test_nothing_young_current_or_broken_ever_goes(told: Any, least: Any, age: A
         row = candidate.session
         assert NOW - row.last_updated >= least and not row.is_current and row.state in ("ok", "at_risk")
     assert len(made.candidates) == len(told)
+
+
+def artifact(path: Path, place: str, *, days: int = 40) -> Path:
+    made = path.parent.parent / place
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.write_text("{}")
+    at = (NOW - timedelta(days=days)).timestamp()
+    os.utime(made, (at, at))
+    for folder in (made.parent, made.parent.parent):
+        os.utime(folder, (at, at))
+    return made
+
+
+def test_what_belongs_to_a_kept_session_stays(ws: gemnb.Workspace, write_session: Write) -> None:
+    gone = old(write_session, 1, days=40)
+    write_session(header(), *TALK)
+    log = artifact(gone, f"logs/session-{SID}.jsonl")
+    artifact(gone, f"chats/{'00000001-0000-4000-8000-000000000000'}/{SID}.jsonl")
+
+    assert ws.retention().apply().deleted == 1 and not gone.exists() and log.exists()
+
+
+def test_where_the_file_stays_all_of_it_stays(ws: gemnb.Workspace, write_session: Write, monkeypatch: Any) -> None:
+    path = old(write_session, 1, days=40)
+    log = artifact(path, "logs/session-00000001-0000-4000-8000-000000000000.jsonl")
+    unlink = os.unlink
+
+    def refuse(target: Any, **more: Any) -> None:
+        if Path(target) == path:
+            raise PermissionError(13, "Permission denied")
+        unlink(target, **more)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    result = ws.retention().apply()
+
+    assert (result.deleted, result.failed) == (0, 1) and path.exists() and log.exists()
+
+
+@pytest.mark.parametrize("change", ["a grown log", "a rewrite of the same size", "a new log"])
+def test_only_what_was_planned_goes(ws: gemnb.Workspace, write_session: Write, change: str) -> None:
+    path = old(write_session, 1, days=40)
+    log = artifact(path, "logs/session-00000001-0000-4000-8000-000000000000.jsonl")
+    told = ws.retention()
+    if change == "a grown log":
+        log.write_text("{}\n{}")
+    elif change == "a rewrite of the same size":
+        path.write_bytes(path.read_bytes())
+    else:
+        late = artifact(path, "tool-outputs/session-00000001-0000-4000-8000-000000000000/x.txt")
+
+    result = told.apply()
+
+    if change == "a new log":
+        assert late.exists() and not path.exists()
+    else:
+        assert result.deleted == 0 and path.exists() and log.exists()
+
+
+def test_a_twin_that_was_just_written_keeps_the_family(ws: gemnb.Workspace, write_session: Write) -> None:
+    path = old(write_session, 1, days=40)
+    twin = write_session(header("00000001-0000-4000-8000-000000000000"), name="session-2026-05-20T11-59-00000001.jsonl")
+    os.utime(twin, (NOW.timestamp() - 5,) * 2)
+
+    assert ws.retention().due == () and path.exists()
+
+
+def test_a_session_that_became_current_stays_and_stops_nothing(ws: gemnb.Workspace, write_session: Write) -> None:
+    first, second = old(write_session, 1, days=40), old(write_session, 2, days=41)
+    told = ws.retention()
+    ws.resume("00000002")
+
+    result = told.apply()
+
+    assert result.deleted == 1 and not first.exists() and second.exists()
+
+
+def test_a_settings_file_that_cannot_be_read_keeps_everything(
+    ws: gemnb.Workspace, write_session: Write, home: Path
+) -> None:
+    path = old(write_session, 1, days=400)
+    (home / ".gemini/settings.json").write_text('{"general": {"sessionRetention": {"enabled": fal')
+
+    told = ws.retention()
+
+    assert told.problem and "cannot be read" in told.problem and told.apply().deleted == 0 and path.exists()

@@ -59,3 +59,9 @@ def test_a_broken_file_is_told_and_absent(tmp_path: Path, text: str) -> None:
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))
 def test_plain_json_is_itself(value: dict[str, object]) -> None:
     assert parse_settings(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize("text", ['"' + '\\"' * 50_000, "{" + "/*x" * 50_000, '{"a":' + " ," * 50_000])
+def test_a_hostile_file_does_not_stall(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_settings(text.encode())  # the suite's limit would end a quadratic one

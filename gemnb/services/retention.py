@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ class Candidate:
     size_bytes: int = 0
     artifacts_bytes: int = 0
     age_days: float | None = None
+    marks: tuple[tuple[int, int, int] | None, ...] = ()
+    """Size, time and inode of each of `paths` when the plan was made."""
 
     @property
     def session_id(self) -> str:
@@ -96,7 +99,7 @@ class RetentionPlan:
         stayed: list[tuple[Path, str]] = []
         failed = deleted = 0
         for candidate in self.due:
-            if why := _changed(candidate.session):
+            if why := _changed(candidate):
                 stayed.append((candidate.session.path, why))
                 continue
             left = self._delete(candidate)
@@ -123,13 +126,20 @@ class RetentionPlan:
         return "\n".join(lines)
 
 
-def _changed(info: SessionInfo) -> str | None:
-    """Why the session is not as it was planned; None where it is."""
-    try:
-        size = info.path.stat().st_size
-    except OSError:
+def _changed(candidate: Candidate) -> str | None:
+    """Why the session, or what belongs to it, is not as it was planned; None where all of it is."""
+    if _mark(candidate.session.path) is None:
         return "it is gone already"
-    return None if size == info.size_bytes else "it was changed since the plan was made"
+    now = tuple(map(_mark, candidate.paths))
+    return None if now == candidate.marks else "it was changed since the plan was made"
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def policy_of(settings: Settings) -> tuple[Policy, str | None]:
@@ -144,9 +154,19 @@ def policy_of(settings: Settings) -> tuple[Policy, str | None]:
         max_age,
         max_count,
         minimum or DEFAULT_MINIMUM,
-        tuple((f"{name} = {setting.value!r}", setting.source) for name, setting in told.items()),
+        tuple(
+            (
+                f"{name} = {setting.value!r}",
+                setting.source if name != "minRetention" or minimum else "not understood: 1d",
+            )
+            for name, setting in told.items()
+        ),
     )
-    return policy, _problem(policy, enabled, age, count) if enabled is not False else None
+    if enabled is False:
+        return policy, None
+    if settings.problems:  # the file that cannot be read may be the one that says to keep everything
+        return policy, settings.problems[0]
+    return policy, _problem(policy, enabled, age, count)
 
 
 def _problem(policy: Policy, enabled: object, age: object, count: object) -> str | None:
@@ -170,9 +190,10 @@ def _problem(policy: Policy, enabled: object, age: object, count: object) -> str
 def parse_age(text: str) -> timedelta | None:
     """An age such as `30d`: ASCII digits and one of h, d, w, m (a month is 30 days), more than 0; else None."""
     match = _AGE.fullmatch(text)
-    if match is None or not match[1].isascii() or int(match[1][:12]) == 0:
+    digits = match[1].lstrip("0") if match else ""
+    if match is None or not digits:
         return None
-    hours = int(match[1][:15]) * _HOURS[match[2]]
+    hours = int(digits[:15]) * _HOURS[match[2]]
     return min(timedelta(hours=hours), _LONGEST) if hours < _LONGEST.days * 24 else _LONGEST
 
 
@@ -211,8 +232,6 @@ def _candidate(
         return _kept(row, "it is the current session", now)
     if row.state not in ("ok", "at_risk"):
         return _kept(row, f"it is {row.state}: for a person to look at", now)
-    if now.timestamp() - _mtime(row.path, now) < SETTLED.total_seconds():
-        return _kept(row, "it was changed a moment ago", now)
     if age < policy.minimum:
         return _kept(row, "it is younger than minRetention", now, due)
     old = policy.max_age is not None and age > policy.max_age
@@ -222,6 +241,8 @@ def _candidate(
     reason = f"last used {age.days} days ago, older than maxAge" if old else "beyond the newest maxCount"
     note = f"; {row.time_note}" if row.time_note else ""
     paths = tuple(family(row))
+    if any(now.timestamp() - _mtime(path, now) < SETTLED.total_seconds() for path in paths):
+        return _kept(row, "it, or what belongs to it, was changed a moment ago", now)
     sizes = sum(map(_size, paths))
     return Candidate(
         row,
@@ -232,6 +253,7 @@ def _candidate(
         row.size_bytes,
         max(sizes - row.size_bytes, 0),
         age / timedelta(days=1),
+        tuple(map(_mark, paths)),
     )
 
 
@@ -256,9 +278,10 @@ def _mtime(path: Path, now: datetime) -> float:
 
 
 def _size(path: Path) -> int:
+    """Bytes of a file, or of all in a folder; what cannot be looked at counts nothing."""
     if path.is_dir() and not path.is_symlink():
-        return sum(p.lstat().st_size for p in path.rglob("*") if not p.is_dir())
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
+        return sum(
+            mark[0] for folder, _, names in os.walk(path) for name in names if (mark := _mark(Path(folder, name)))
+        )
+    mark = _mark(path)
+    return mark[0] if mark else 0

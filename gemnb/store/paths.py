@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -85,15 +85,16 @@ def kind_of(path: Path) -> str | None:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def artifacts(folder: Path, session_id: str) -> list[Path]:
+def artifacts(folder: Path, session_id: str, *, spared: Collection[str] = ()) -> list[Path]:
     """What belongs to a session beside its file: log, tool outputs, plans, tasks, its sub-agents and theirs.
 
-    Only what is there, and nothing that is a link; nothing at all for an id that may not name a file.
+    Only what is there, and nothing that is a link; nothing at all for an id that may not name a file. What belongs to
+    one of the `spared` ids stays, wherever a file of that name lies.
     """
-    return list(_artifacts(folder, session_id, depth=0)) if is_safe_id(session_id) else []
+    return list(_artifacts(folder, session_id, spared, depth=0)) if is_safe_id(session_id) else []
 
 
-def _artifacts(folder: Path, session_id: str, *, depth: int) -> Iterator[Path]:
+def _artifacts(folder: Path, session_id: str, spared: Collection[str], *, depth: int) -> Iterator[Path]:
     own = [
         (folder / "logs", f"session-{session_id}.jsonl", "file"),
         (folder / "tool-outputs", f"session-{session_id}", "folder"),
@@ -107,9 +108,18 @@ def _artifacts(folder: Path, session_id: str, *, depth: int) -> Iterator[Path]:
         return
     yield agents
     if depth < 4:  # sub-agents of sub-agents lie side by side; a deeper nest is nobody's
-        for file in sorted(agents.iterdir()):
-            if file.suffix in (".jsonl", ".json") and is_safe_id(file.stem) and file.stem != session_id:
-                yield from _artifacts(folder, file.stem, depth=depth + 1)
+        for name in _names(agents):
+            id, ending = Path(name).stem, Path(name).suffix
+            if ending in (".jsonl", ".json") and is_safe_id(id) and id != session_id and id not in spared:
+                yield from _artifacts(folder, id, spared, depth=depth + 1)
+
+
+def _names(folder: Path) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - a name is all that is needed
+    except OSError:
+        return []
 
 
 def encode_tag(tag: str) -> str:

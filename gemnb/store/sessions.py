@@ -100,13 +100,24 @@ class SessionStore:
             return replace(session, header=replace(session.header, session_id=info.id))
         return session
 
-    def family(self, info: SessionInfo) -> Sequence[Path]:
-        """Everything that belongs to the session: its files, older twins, logs, outputs, sub-agents."""
-        rows = [row for row in self.list(hidden=True) if row.id == info.id and row.state != "subagent"]
-        files = [row.path for row in rows if kind_of(row.path) == "file"] or [info.path]
-        if info.path not in files:
-            files.append(info.path)
-        return [*files, *(path for folder in self.folders for path in artifacts(folder, info.id))]
+    def families(self) -> Callable[[SessionInfo], Sequence[Path]]:
+        """Gives everything that belongs to a session: its files, older twins, then logs, outputs, sub-agents.
+
+        The store is looked through once. What belongs to another main session is no part of a family.
+        """
+        files: dict[str, list[Path]] = defaultdict(list)
+        for row in self.list(hidden=True):
+            if row.state != "subagent" and kind_of(row.path) == "file":
+                files[row.id].append(row.path)
+        folders = self.folders
+
+        def family(info: SessionInfo) -> Sequence[Path]:
+            own = files.get(info.id, [])
+            first = [info.path, *(path for path in own if path != info.path)]
+            spared = files.keys() - {info.id}
+            return [*first, *(path for folder in folders for path in artifacts(folder, info.id, spared=spared))]
+
+        return family
 
     def delete(self, info: SessionInfo, *, current: str | None = None) -> Deleted:
         """Delete a session with all that belongs to it, by its full id.
@@ -116,17 +127,7 @@ class SessionStore:
         """
         if current is not None and info.id == current:
             raise CurrentSessionError(f"{info.title!r} is the current session; resume or start another one first.")
-        gone: list[Path] = []
-        stayed: list[tuple[Path, str]] = []
-        for path in self.family(info):
-            try:
-                remove(path)
-                gone.append(path)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                stayed.append((path, error.strerror or str(error)))
-        return Deleted(info.id, info.title, tuple(gone), tuple(stayed))
+        return discard(info, self.families()(info))
 
     def short_ids(self) -> set[str]:
         """The 8 characters that session files end in; a new id must not have them."""
@@ -307,6 +308,24 @@ def resolve(identifier: str, rows: Sequence[SessionInfo]) -> SessionInfo:
     if matches:
         raise AmbiguousSessionError(wanted, matches=[row.id for row in matches])
     raise UnknownSessionError(wanted, known=len(shown))
+
+
+def discard(info: SessionInfo, paths: Sequence[Path]) -> Deleted:
+    """Remove `paths` of a session, its files first: where one of these stays, what belongs to it stays too."""
+    gone: list[Path] = []
+    stayed: list[tuple[Path, str]] = []
+    for number, path in enumerate(paths):
+        try:
+            remove(path)
+            gone.append(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            stayed.append((path, error.strerror or str(error)))
+            if path.parent.name == "chats" and kind_of(path) != "folder":
+                stayed += [(left, "the session's file stays, so this does") for left in paths[number + 1 :]]
+                break
+    return Deleted(info.id, info.title, tuple(gone), tuple(stayed))
 
 
 def remove(path: Path) -> None:

@@ -23,8 +23,9 @@ DEFAULTS: Mapping[str, object] = {
     "model.name": None,
     "context.fileName": "GEMINI.md",
 }
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(\s*[}\]])', re.DOTALL)
+# each also matches what is never closed, to the end: so no place is looked at twice
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\Z))|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\Z))|,(\s*[}\]])', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from gemnb.store.checkpoints import Checkpoints
 from gemnb.store.paths import decode_tag
 from gemnb.store.projects import MARKER, Projects
 from gemnb.store.replay import Fold, parse_time, read_fold
-from gemnb.store.sessions import SessionStore
+from gemnb.store.sessions import SessionStore, discard
 from gemnb.store.settings import Settings
 from gemnb.store.titles import age_of, short_age
 
@@ -316,8 +316,8 @@ def clean(request: Request, folder: Path) -> Any:
         policy,
         problem,
         now=now,
-        family=store.family,
-        delete=lambda candidate: store.delete(candidate.session, current=current).stayed,
+        family=store.families(),
+        delete=lambda candidate: discard(candidate.session, candidate.paths).stayed,
     )
     off = problem is not None or not policy.enabled
     done = retention.CleanupResult() if off else plan.apply()
