@@ -18,6 +18,7 @@ import gemnb
 from gemnb.errors import GemnbWarning
 from gemnb.notebook.extension import workspace_of
 from gemnb.notebook.magics import Gemnb
+from gemnb.services.markdown import safe_markdown
 from gemnb.testing import ScriptedLlm
 
 Write = Callable[..., Path]
@@ -328,3 +329,20 @@ def test_every_magic_explains_itself_with_an_example(shell: InteractiveShell, na
     doc = shell.find_line_magic(name).__doc__ or ""
 
     assert len(doc) > 100 and f"%{name}" in doc
+
+
+@pytest.mark.parametrize("cell", ["%sessions --search please delete 1", "%sessions delete 1 --all"])
+def test_delete_with_an_option_deletes_nothing(shell: InteractiveShell, write_session: Write, cell: str) -> None:
+    path = write_session(header(), *TALK)
+
+    _, printed = run(shell, cell)
+
+    assert path.exists() and printed.startswith("UsageMistake: %sessions delete: takes one session and no option")
+
+
+@pytest.mark.parametrize("target", ["javascript:alert(1)", "java&#115;cript:alert(1)", "data:text/html;base64,AA"])
+@pytest.mark.parametrize("form", ["[x]({})", "[x][a]\n\n[a]: {}"])
+def test_a_link_of_an_answer_leads_to_the_web_or_nowhere(target: str, form: str) -> None:
+    text = form.format(target)
+
+    assert safe_markdown(text) == text.replace("[", "\\[")

@@ -52,6 +52,8 @@ def _list(workspace: Workspace, args: Namespace) -> Any:
 def _delete(workspace: Workspace, args: Namespace) -> Deleted:
     if not args.session:
         raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
+    if args.search is not None or args.all or args.hidden or args.df or args.apply:
+        raise UsageMistake("%sessions delete: takes one session and no option; words to search for go in quotes.")
     return workspace.delete(args.session)
 
 

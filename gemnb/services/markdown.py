@@ -46,7 +46,9 @@ def _parser(*, html: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": html}).enable("table").enable("strikethrough")
-    if not html:
+    if html:  # a link that the parser refuses is no link to it, but one to a renderer that refuses none: see them all
+        parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005 - its name is the parser's
+    else:
         parser.disable("image")
         parser.validateLink = lambda url: url.lower().startswith(SCHEMES)  # type: ignore[method-assign]
     return parser
