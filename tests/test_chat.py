@@ -248,9 +248,28 @@ def test_leaving_a_stream_is_a_cancel(ws: gemnb.Workspace, llm: ScriptedLlm) -> 
 
     stream = chat.stream("Tell")
     next(stream)
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
 
     assert chat.last_reply and chat.last_reply.outcome == "cancelled"
+
+
+def test_an_answer_that_nobody_reads_on_stands_before_the_next_prompt(ws: gemnb.Workspace, llm: ScriptedLlm) -> None:
+    llm._replies = ["A long answer that is left open.", "Fine."]
+    chat = ws.new_chat()
+
+    left = chat.stream("Tell")
+    next(left)
+    assert chat.last_reply is None
+    chat.send("Again")
+
+    assert [m.type for m in chat.messages if m.type != "user" or m.text in ("Tell", "Again")][-5:] == [
+        "user",
+        "gemini",
+        "info",
+        "user",
+        "gemini",
+    ]
+    assert list(left) == []
 
 
 def test_a_bug_in_a_model_is_not_swallowed_but_noted(ws: gemnb.Workspace, llm: ScriptedLlm) -> None:

@@ -18,7 +18,6 @@ import gemnb
 from gemnb.errors import GemnbWarning
 from gemnb.notebook.extension import workspace_of
 from gemnb.notebook.magics import Gemnb
-from gemnb.services.markdown import safe_markdown
 from gemnb.testing import ScriptedLlm
 
 Write = Callable[..., Path]
@@ -340,9 +339,27 @@ def test_delete_with_an_option_deletes_nothing(shell: InteractiveShell, write_se
     assert path.exists() and printed.startswith("UsageMistake: %sessions delete: takes one session and no option")
 
 
-@pytest.mark.parametrize("target", ["javascript:alert(1)", "java&#115;cript:alert(1)", "data:text/html;base64,AA"])
-@pytest.mark.parametrize("form", ["[x]({})", "[x][a]\n\n[a]: {}"])
-def test_a_link_of_an_answer_leads_to_the_web_or_nowhere(target: str, form: str) -> None:
-    text = form.format(target)
+def test_an_interrupt_while_a_piece_is_shown_keeps_what_had_come(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    magics = shell.user_ns["Gemnb"]
+    run(shell, "%gemini the first")
+    magics.workspace.llm = ScriptedLlm("one two three four", default="Fine.")
+    magics.workspace.chat._llm = lambda: magics.workspace.llm
+    shown: list[str] = []
 
-    assert safe_markdown(text) == text.replace("[", "\\[")
+    def add(_screen: object, text: str) -> None:
+        shown.append(text)
+        if len(shown) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gemnb.notebook.stream.TerminalScreen.add", add)
+        _, printed = run(shell, "%gemini the second")
+
+    chat = magics.workspace.chat
+    assert "What had come is kept." in printed
+    assert chat.last_reply.outcome == "cancelled" and chat.last_reply.text == "".join(shown)
+    assert [m.type for m in chat.messages[-3:]] == ["user", "gemini", "info"]
+    reply, _ = run(shell, "%gemini the third")
+    assert reply.text == "Fine." and chat.messages[-2].text == "the third"

@@ -12,7 +12,7 @@ from IPython.display import Markdown, display
 
 from gemnb.errors import LlmError
 from gemnb.notebook.plain import printable
-from gemnb.services.chat import Chat, Reply
+from gemnb.services.chat import Cancelled, Chat, Reply
 from gemnb.services.llm import Outcome
 from gemnb.services.markdown import safe_markdown
 
@@ -82,20 +82,24 @@ def show(shell: InteractiveShell, chat: Chat, text: str, *, live: bool) -> Shown
 
     Raises:
         LlmError: the service failed; what it said.
-        Cancelled: an interrupt.
+        Cancelled: an interrupt, while the model answered or while a piece was shown; what had come is recorded.
     """
     pieces = chat.stream(text)
     screen: Screen = MarkdownScreen(live=live) if getattr(shell, "kernel", None) else TerminalScreen()
-    ended = False
     try:
         for chunk in pieces:
             screen.add(chunk.text)
-        ended = True
+    except KeyboardInterrupt:
+        pieces.close()
+        if chat.last_reply is None:
+            raise
+        raise Cancelled(chat.last_reply) from None
     finally:
+        pieces.close()  # whatever stopped us, what had come is recorded now
         reply = chat.last_reply
         failed = reply is not None and reply.outcome is Outcome.ERROR
         screen.end(None if reply is None or failed else reply.error)
-    assert reply is not None and ended  # the stream ran to its end
+    assert reply is not None  # the stream ran to its end
     if failed:
         raise LlmError(reply.error or "The model's service failed.")
     return ShownReply(**{f.name: getattr(reply, f.name) for f in fields(Reply)})

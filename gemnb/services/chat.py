@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
 from gemnb.errors import GemnbWarning, LlmError, TurnLimitError
@@ -114,6 +115,8 @@ class Chat(LiveTalk):
         """Asked before each call; a call that it does not allow is recorded as refused. None allows all."""
         self.max_rounds = MAX_ROUNDS
         self.last_reply: Reply | None = None
+        """Of the last prompt; None until its answer has ended."""
+        self._answering: Generator[Chunk] | None = None
 
     def __repr__(self) -> str:
         last = next((m.text for m in reversed(self.messages) if m.type == "user"), "")
@@ -143,19 +146,30 @@ class Chat(LiveTalk):
         assert self.last_reply is not None  # the stream ran to its end
         return self.last_reply
 
-    def stream(self, text: str) -> Iterator[Chunk]:
+    def stream(self, text: str) -> Generator[Chunk]:
         """Record `text` at once, send it, and yield the answer piece by piece; `last_reply` tells how it ended.
+
+        Leaving the pieces before their end, or sending the next prompt, cancels the answer; what had come is recorded.
 
         Raises:
             TurnLimitError: the session has as many prompts as the settings allow; nothing was recorded or sent.
             NoKeyError: there is no model to ask; nothing was recorded.
         """
+        self._stop_answering()
         self.sync()
         self._check_limit()
         llm = self._llm()
         self._compress_if_large()
         self._record(Message(id=self._new_id(), type="user", timestamp=self._now(), content=[{"text": text}]))
-        return self._answers(llm)
+        self.last_reply = None
+        self._answering = self._answers(llm)
+        return self._answering
+
+    def _stop_answering(self) -> None:
+        """Close an answer that nobody reads on, so that what had come of it stands before what follows."""
+        answering, self._answering = self._answering, None
+        if answering is not None and getgeneratorstate(answering) != GEN_RUNNING:  # running: a tool sends a prompt
+            answering.close()
 
     def compress(
         self,
@@ -249,7 +263,7 @@ class Chat(LiveTalk):
         context = self._context()
         return ([Turn.prompt(context, id="context")] if context else []) + self.turns
 
-    def _answers(self, llm: Llm) -> Iterator[Chunk]:
+    def _answers(self, llm: Llm) -> Generator[Chunk]:
         """Answer after answer, until the model calls no more tools."""
         spent: list[Tokens] = []
         ran: list[ToolCall] = []

@@ -16,21 +16,26 @@ def safe_markdown(text: str) -> str:
     """`text` fit for a renderer that lets HTML through: unchanged where it holds none and no link leads elsewhere.
 
     Else every `<` and `[` outside fenced code is escaped: it loses its links, and shows the HTML as it was typed.
+    Where that would change which lines are fenced, those inside are escaped too.
     """
     tokens = _parser(html=True).parse(text)
     if all(_is_safe(token) for token in tokens):
         return text
     fenced = {line for token in tokens if token.type == "fence" and token.map for line in range(*token.map)}
-    return "\n".join(
-        line if number in fenced else line.replace("<", "&lt;").replace("[", "\\[")
-        for number, line in enumerate(text.split("\n"))
-    )
+    lines = text.split("\n")
+    spared = "\n".join(line if number in fenced else _escaped(line) for number, line in enumerate(lines))
+    return spared if all(_is_safe(token) for token in _parser(html=True).parse(spared)) else _escaped(text)
 
 
 def markdown_html(text: str) -> str:
     """`text` rendered to HTML in which nothing runs and no picture is fetched."""
     rendered: str = _parser(html=False).render(text)
     return rendered
+
+
+def _escaped(text: str) -> str:
+    # entities, for a backslash would itself be escaped by one before it
+    return text.replace("<", "&lt;").replace("[", "&#91;")
 
 
 def _is_safe(token: Token) -> bool:
