@@ -64,7 +64,28 @@ def test_a_split_never_parts_a_call_from_its_response(turns: list[Turn], fractio
 @given(talks())
 def test_the_last_prompt_is_always_kept(turns: list[Turn]) -> None:
     prompts = [n for n, turn in enumerate(turns) if is_cut(turn.content)]
-    assert kept_from(turns) <= (prompts[-1] if prompts else 0)
+    assert kept_from(turns, {turn.id for turn in turns}) <= (prompts[-1] if prompts else 0)
+
+
+@pytest.mark.parametrize(
+    "result", [[{"text": "ok"}], [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}], [], "ok", None]
+)
+def test_a_talk_is_not_cut_between_a_call_and_what_came_of_it(
+    ws: gemnb.Workspace, write_session: Any, result: Any
+) -> None:
+    called = {"id": "c1", "name": "look", "args": {}, "status": "success", "result": result}
+    write_session(
+        header(),
+        user("u0", "Look. " * 200),
+        gemini("g0", "Seen."),
+        user("u1", "Read it. " * 300),
+        gemini("g1", LONG, toolCalls=[called]),
+        user("u2", "More"),
+    )
+    chat = chat_of(ws, SNAP, SNAP)
+
+    assert chat.compress(floor={}).status is Status.COMPRESSED
+    assert [m.id for m in chat.messages][2:] in (["u1", "g1", "u2"], ["u2"])
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.5, 2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -167,7 +167,7 @@ def compress(
         return same
     trimmed = budgeted(old, save)
     turns = history(trimmed).turns
-    split = kept_from(turns)
+    split = kept_from(turns, {message.id for message in trimmed})
     if split == 0:
         return same
     summary = summarise(turns[:split], llm(), pins)
@@ -231,12 +231,14 @@ def _has(content: JsonObject, key: str) -> bool:
     return any(isinstance(part, dict) and part.get(key) for part in content.get("parts") or ())
 
 
-def kept_from(turns: Sequence[Turn]) -> int:
-    """How many of `turns` go; the last prompt and what follows it always stay."""
-    contents = [turn.content for turn in turns]
-    split = split_point(contents, SPLIT)
-    last_prompt = max((n for n, content in enumerate(contents) if is_cut(content)), default=0)
-    split = min(split, last_prompt)
+def kept_from(turns: Sequence[Turn], ids: Container[str]) -> int:
+    """How many of `turns` go; the last prompt and what follows it always stay.
+
+    `ids` are those of the messages: results of tools that are no function responses look like a prompt and are none.
+    """
+    cuts = [n for n, turn in enumerate(turns) if is_cut(turn.content) and turn.id in ids]
+    wanted = split_point([turn.content for turn in turns], SPLIT)
+    split = max((n for n in cuts if n <= wanted), default=0)
     return 0 if all(_is_opening(turn) for turn in turns[:split]) else split
 
 
