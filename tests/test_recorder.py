@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import NOW
 
 import gemnb
-from gemnb.errors import GemnbError
+from gemnb.errors import GemnbError, NothingToUndoError
 from gemnb.services.chat import Cancelled
 from gemnb.services.projection import history
 from gemnb.store.replay import read_fold, read_session
@@ -107,6 +109,51 @@ def test_compress_then_undo_is_the_talk_as_it_was(tmp_path_factory: Any, prompts
 
     assert chat.contents()[: len(before)] == before
     assert len(chat.contents()) == len(before) + 2 * after
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(["send", "rewind", "compress", "undo_rewind", "undo_compression", "restart"]), max_size=14)
+)
+def test_each_undo_brings_back_the_talk_before_the_last_step(tmp_path_factory: Any, told: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("steps")
+    (folder / "app").mkdir()
+    llm = ScriptedLlm(default="Aye.")
+    ws = gemnb.open_workspace(folder / "app", home=folder / "home", llm=llm, clock=lambda: NOW)
+    chat = ws.new_chat()
+    for _ in range(3):
+        chat.send("A question that is long enough to be worth a summary. " * 9)
+    stack: list[tuple[str, list[str], list[str]]] = []  # a step, the talk before it, and what was said since
+
+    for what in told:
+        before = [m.id for m in chat.messages]
+        if what == "send":
+            chat.send("A further question, long enough to be worth a summary. " * 9)
+            if stack:
+                stack[-1][2].extend(m.id for m in chat.messages[len(before) :])
+        elif what == "restart":
+            ws.chat = None
+            chat = ws.resume(chat.session_id)
+            assert [m.id for m in chat.messages] == before
+        elif what.startswith("undo"):
+            step = what.removeprefix("undo_")
+            if stack and stack[-1][0] == step:
+                _, expected, since = stack.pop()
+                getattr(chat, what)()
+                assert [m.id for m in chat.messages] == [*expected, *since]
+                if stack:
+                    stack[-1][2].extend(since)
+            else:
+                with pytest.raises(NothingToUndoError):
+                    getattr(chat, what)()
+                assert [m.id for m in chat.messages] == before
+        else:
+            llm._replies = [SNAPSHOT, SNAPSHOT]
+            with suppress(GemnbError):
+                chat.compress(floor={}) if what == "compress" else chat.rewind(2)
+            llm._replies = []
+            if [m.id for m in chat.messages] != before:
+                stack.append((what.replace("compress", "compression"), before, []))
 
 
 def test_only_the_lines_are_written(home: Path, root: Path, write_session: Callable[..., Path]) -> None:

@@ -22,6 +22,9 @@ from gemnb.store.titles import title_of
 
 Clock = Callable[[], datetime]
 
+NAMES = {"rewind": "rewind", "replace": "compression"}
+"""What a person calls the steps of a history."""
+
 
 class LiveTalk:
     """A talk that goes on: what `Chat` keeps, apart from who answers.
@@ -50,7 +53,7 @@ class LiveTalk:
         self._journal = journal
         self._clock = clock
         self._new_id = new_id
-        self._past = list(past)
+        self._past = standing_steps(past)
         self._unsaved: set[str] = set()
 
     @property
@@ -102,24 +105,29 @@ class LiveTalk:
         """Bring back what the last rewind dropped, with what was said since.
 
         Raises:
-            NothingToUndoError: nothing was dropped.
+            NothingToUndoError: nothing was dropped, or the talk was compressed since.
         """
-        self._undo("rewind", "rewind")
+        self._undo("rewind")
 
     def undo_compression(self) -> None:
         """Bring back the talk as it was before its last compression, with what was said since.
 
         Raises:
-            NothingToUndoError: it was not compressed.
+            NothingToUndoError: it was not compressed, or it was rewound since.
         """
-        self._undo("replace", "compression")
+        self._undo("replace")
 
-    def _undo(self, kind: str, name: str) -> None:
+    def _undo(self, kind: str) -> None:
+        """Take back the last step; only the last, for what it left is what the ones before it do not know."""
         self.sync()
-        step = next((s for s in reversed(self._past) if s.kind == kind and self._took_away(s)), None)
-        if step is None:
-            raise NothingToUndoError(f"There is no {name} to undo in this session.")
-        self._past.remove(step)
+        taken = [n for n, step in enumerate(self._past) if self._took_away(step)]
+        if not any(self._past[n].kind == kind for n in taken):
+            raise NothingToUndoError(f"There is no {NAMES[kind]} to undo in this session.")
+        step = self._past[taken[-1]]
+        if step.kind != kind:
+            other = NAMES[step.kind]
+            raise NothingToUndoError(f"A {other} came after the {NAMES[kind]}: undo the {other} first.")
+        del self._past[taken[-1] :]
         since = [m for m in self.messages if m.id not in step.after and m.id not in step.before]
         self._replace([*step.messages, *since])
 
@@ -155,6 +163,8 @@ class LiveTalk:
         own = [m for id, m in self._messages.items() if id in self._unsaved]
         added = [m for m in session.messages if m.id not in self._messages]
         self._messages = {m.id: m for m in (*session.messages, *own)}
+        if not self._journal.health.unsaved:
+            self._past = standing_steps(session.history)
         self.header = replace(session.header, session_id=self.session_id)
         if added:
             warnings.warn(
@@ -194,6 +204,18 @@ class LiveTalk:
 
     def _now(self) -> str:
         return iso(self._clock())
+
+
+def standing_steps(history: Iterable[HistoryStep]) -> list[HistoryStep]:
+    """The steps that took something away and were not taken back since, in order."""
+    standing: list[HistoryStep] = []
+    for step in history:
+        undone = [n for n, earlier in enumerate(standing) if step.after[: len(earlier.before)] == earlier.before]
+        if undone:
+            del standing[undone[-1] :]
+        elif not set(step.before) <= set(step.after):
+            standing.append(step)
+    return standing
 
 
 def ids_of(messages: Iterable[Message]) -> tuple[str, ...]:
