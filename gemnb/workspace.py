@@ -65,6 +65,8 @@ class Workspace:
         self.inject = True
         """Whether a talk begins with the injected context (date, platform, workspace)."""
         self._llm = llm
+        self._made: tuple[object, Llm] | None = None
+        """The model that was made last, with the name that was wanted."""
         self._environ = environ
         self._projects = Projects(home)
         self.store = SessionStore(lambda: folders or self._projects.folders(root), clock=clock)
@@ -95,11 +97,14 @@ class Workspace:
         Raises:
             NoKeyError: there is no key to ask one with.
         """
-        if self._llm is None:
+        if self._llm is not None:
+            return self._llm
+        name = self.model or self.settings.get("model.name").value
+        if self._made is None or self._made[0] != name:
             from gemnb.services.genai import make_llm
 
-            self._llm = make_llm(self.model or self.settings.get("model.name").value, environ=self._environ)
-        return self._llm
+            self._made = name, make_llm(name, environ=self._environ)
+        return self._made[1]
 
     @llm.setter
     def llm(self, llm: Llm | None) -> None:

@@ -129,7 +129,7 @@ def test_the_calls_of_resume(shell: InteractiveShell, write_session: Write) -> N
     [
         ("%resume 7", "NoSessionsError", "NO_SESSIONS_FOUND"),
         ("%sessions delete", "UsageMistake", "say which one"),
-        ("%sessions --nope", "UsageMistake", "usage: sessions"),
+        ("%sessions --nope", "UsageMistake", "usage: %sessions"),
         ('%resume "open', "UsageMistake", "a quote is not closed"),
         ("%gemini", "UsageMistake", "write the prompt"),
     ],
@@ -336,7 +336,7 @@ def test_delete_with_an_option_deletes_nothing(shell: InteractiveShell, write_se
 
     _, printed = run(shell, cell)
 
-    assert path.exists() and printed.startswith("UsageMistake: %sessions delete: takes one session and no option")
+    assert path.exists() and printed.startswith("UsageMistake: %sessions delete: --")
 
 
 def test_an_interrupt_while_a_piece_is_shown_keeps_what_had_come(
@@ -363,3 +363,121 @@ def test_an_interrupt_while_a_piece_is_shown_keeps_what_had_come(
     assert [m.type for m in chat.messages[-3:]] == ["user", "gemini", "info"]
     reply, _ = run(shell, "%gemini the third")
     assert reply.text == "Fine." and chat.messages[-2].text == "the third"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%sessions --apply",
+        "%sessions retention 3",
+        "%sessions usage --hidden",
+        "%resume 1 --redact",
+        "%resume save a --fork",
+        "%resume list a",
+        "%resume --fork",
+        "%resume --new 1",
+        "%compress --undo --dry-run",
+        "%rewind 1 --undo",
+        "%memory show all",
+        "%memory --force",
+        "%sessions --hid",
+    ],
+)
+def test_words_that_do_not_go_together_are_a_mistake_and_never_passed_over(
+    shell: InteractiveShell, write_session: Write, cell: str
+) -> None:
+    write_session(header(), *TALK)
+
+    value, printed = run(shell, cell)
+
+    assert value is None and printed.startswith("UsageMistake: %")
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("%resume sa", ["save"]),
+        ("%resume resume ", ["early", "'two words'"]),
+        ("%chat delete e", ["early"]),
+        ("%resume share x.md --", ["--redact"]),
+        ("%sessions retention --a", ["--apply"]),
+        ("%compress --u", ["--undo"]),
+    ],
+)
+def test_sub_commands_tags_and_their_own_options_complete(
+    shell: InteractiveShell, write_session: Write, line: str, some: list[str]
+) -> None:
+    write_session(header(), *TALK)
+    for cell in ("%resume latest", "%resume save early", "%resume save 'two words'"):
+        run(shell, cell)
+
+    assert completions(shell, line) == some
+
+
+def test_a_bad_setting_leaves_the_others(
+    root: Path, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    InteractiveShell.clear_instance()
+    config = Config(Gemnb={"max_rounds": "many", "progress": False, "model": "gemini-2.5-pro"})
+    config.HistoryManager.enabled = False
+    ip = InteractiveShell.instance(config=config)
+
+    with pytest.warns(GemnbWarning, match="Gemnb.max_rounds of the configuration is not used"):
+        ip.extension_manager.load_extension("gemnb")
+
+    ours = ip.user_ns["Gemnb"]
+    assert (ours.max_rounds, ours.progress, ours.model) == (50, False, "gemini-2.5-pro")
+    ip.extension_manager.unload_extension("gemnb")
+    InteractiveShell.clear_instance()
+
+
+def test_another_model_by_config_answers_the_next_prompt(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = workspace_of(shell)
+    workspace._environ = {"GEMINI_API_KEY": "AIzaNotARealKey"}
+    workspace.llm = None
+
+    names = [workspace.llm.name]
+    run(shell, "%config Gemnb.model = 'gemini-2.5-flash-lite'")
+    names.append(workspace.llm.name)
+
+    assert names[0] != names[1] == "gemini-2.5-flash-lite"
+
+
+class InterruptedLlm(ScriptedLlm):
+    """A model during whose answer the person interrupts."""
+
+    def stream(self, *args: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_compressing_is_one_line_and_changes_nothing(
+    shell: InteractiveShell, write_session: Write
+) -> None:
+    write_session(header(), *TALK)
+    run(shell, "%resume latest")
+    for _ in range(3):
+        run(shell, "%gemini " + "A long question. " * 60)
+    workspace_of(shell).llm = InterruptedLlm()
+    before = workspace_of(shell).attached().contents()
+
+    _, printed = run(shell, "%compress")
+
+    assert printed.strip() == "Cancelled: The talk was not compressed; it is as it was."
+    assert workspace_of(shell).attached().contents() == before
+
+
+def test_what_a_terminal_shows_is_words(shell: InteractiveShell, write_session: Write, tmp_path: Path) -> None:
+    write_session(header(), *TALK)
+    write_session(header("bb22cc33-0"), *TALK, name="session-2026-05-02T10-00-bb22cc33.jsonl")
+    run(shell, "chat = %resume 1")
+
+    exported, _ = run(shell, f"%resume share {tmp_path / 'talk.md'}")
+    reply, _ = run(shell, "chat.send('Hello?')")
+    deleted, _ = run(shell, "%sessions delete 2")
+
+    assert shown(shell, exported)["text/plain"].startswith("Exported to ")
+    assert shown(shell, reply)["text/plain"] == "Aye."
+    assert shown(shell, deleted)["text/plain"].startswith("Deleted 'How many rivers")

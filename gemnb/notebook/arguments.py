@@ -4,10 +4,41 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from gemnb.errors import GemnbError
+
+TAKES: dict[str, dict[str | None, tuple[str, ...]]] = {
+    "sessions": {
+        None: ("all", "hidden", "df", "search"),
+        "delete": ("session",),
+        "retention": ("apply",),
+        "usage": ("all", "by"),
+    },
+    "resume": {
+        None: ("name", "fork", "new"),
+        "save": ("name", "overwrite"),
+        "list": (),
+        "resume": ("name",),
+        "delete": ("name",),
+        "share": ("name", "redact"),
+    },
+    "compress": {None: ("dry_run", "pin", "accept_loss"), "--undo": ("undo",)},
+    "rewind": {None: ("to",), "--undo": ("undo",)},
+    "memory": {
+        None: (),
+        "show": (),
+        "reload": (),
+        "add": ("fact", "scope", "force"),
+        "inbox": (),
+        "apply": ("fact",),
+        "dismiss": ("fact",),
+        "suggest": (),
+    },
+}
+"""What each magic takes, by sub-command; a word or an option beside that is a mistake, and never passed over."""
+TAKES["chat"] = TAKES["resume"]
 
 
 class UsageMistake(GemnbError):
@@ -19,14 +50,13 @@ class UsageMistake(GemnbError):
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises instead of leaving, and says how the magic is called."""
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog=prog, add_help=False, allow_abbrev=True)
+    def __init__(self, magic: str) -> None:
+        super().__init__(prog=f"%{magic}", add_help=False, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise the mistake as one sentence."""
-        raise UsageMistake(
-            f"%{self.prog}: {message}. {' '.join(self.format_usage().split())} (`%{self.prog}?` tells more)"
-        )
+        usage = " ".join(self.format_usage().split())
+        raise UsageMistake(f"{self.prog}: {message}. {usage} (`{self.prog}?` tells more)")
 
 
 def words(line: str, *, magic: str) -> list[str]:
@@ -44,7 +74,7 @@ def words(line: str, *, magic: str) -> list[str]:
 def sessions_parser() -> Parser:
     """`%sessions`."""
     parser = Parser("sessions")
-    parser.add_argument("command", nargs="?", choices=["delete", "retention", "usage"])
+    parser.add_argument("command", nargs="?", choices=commands("sessions"))
     parser.add_argument("session", nargs="?")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--hidden", action="store_true")
@@ -55,11 +85,11 @@ def sessions_parser() -> Parser:
     return parser
 
 
-def resume_parser(prog: str = "resume") -> Parser:
-    """`%resume` and `%chat`."""
-    parser = Parser(prog)
-    parser.add_argument("session", nargs="?")
-    parser.add_argument("what", nargs="*")
+def resume_parser(magic: str = "resume") -> Parser:
+    """`%resume` and `%chat`; their first word is a sub-command or a session."""
+    parser = Parser(magic)
+    parser.add_argument("command", nargs="?", metavar="session | save | list | resume | delete | share")
+    parser.add_argument("name", nargs="?")
     parser.add_argument("--overwrite", action="store_true")
     parser.add_argument("--redact", action="store_true")
     parser.add_argument("--fork", action="store_true")
@@ -88,14 +118,14 @@ def rewind_parser() -> Parser:
 def memory_parser() -> Parser:
     """`%memory`."""
     parser = Parser("memory")
-    parser.add_argument("command", nargs="?", choices=["show", "reload", "add", "inbox", "apply", "dismiss", "suggest"])
+    parser.add_argument("command", nargs="?", choices=commands("memory"))
     parser.add_argument("fact", nargs="?", default="")
     parser.add_argument("--scope", choices=["project", "private", "global"], default="project")
     parser.add_argument("--force", action="store_true")
     return parser
 
 
-PARSERS = {
+PARSERS: dict[str, Callable[[], Parser]] = {
     "memory": memory_parser,
     "sessions": sessions_parser,
     "resume": resume_parser,
@@ -106,21 +136,49 @@ PARSERS = {
 
 
 def parse(magic: str, line: str) -> argparse.Namespace:
-    """The arguments of `line` for `magic`.
+    """The arguments of `line` for `magic`; its sub-command, if any, is `command`.
 
     Raises:
         UsageMistake: they are not what it takes.
     """
-    return PARSERS[magic]().parse_args(words(line, magic=magic))
+    parser = PARSERS[magic]()
+    told = words(line, magic=magic)
+    if magic in ("resume", "chat") and told[:1] == ["checkpoints"]:  # the terminal client's word for all of them
+        told = told[1:] or ["list"]
+    args = parser.parse_args(told)
+    _name_command(magic, args)
+    called = f"{parser.prog} {args.command}" if args.command else parser.prog
+    for name, value in vars(args).items():
+        given = name != "command" and value != parser.get_default(name)
+        if given and name not in TAKES[magic][args.command]:
+            word = repr(value) if name in ("session", "name", "fact") else _option(name)
+            raise UsageMistake(f"{called}: {word} does not go with it; `{parser.prog}?` tells what does.")
+    return args
 
 
-def options(magic: str) -> Sequence[str]:
-    """The words that begin with `--` which `magic` takes."""
-    actions = PARSERS[magic]()._actions if magic in PARSERS else []
-    return [option for action in actions for option in action.option_strings]
+def _name_command(magic: str, args: argparse.Namespace) -> None:
+    """Settle what `args.command` is, where it is not a word of its own choices."""
+    if magic in ("resume", "chat"):
+        if args.command not in TAKES[magic]:
+            if args.name is not None:
+                raise UsageMistake(f"%{magic}: one session at a time, not {args.command!r} and {args.name!r}.")
+            args.command, args.name = None, args.command
+    elif "command" not in args:
+        args.command = "--undo" if args.undo else None
+
+
+def options(magic: str, command: str | None = None) -> Sequence[str]:
+    """The words that begin with `--` which `magic` takes, after `command`."""
+    taken = TAKES.get(magic, {})
+    flags = [word for word in taken if word and word.startswith("--")] if command is None else []
+    named = {action.dest for action in PARSERS[magic]()._actions if action.option_strings} if taken else set()
+    return [*(_option(name) for name in taken.get(command, ()) if name in named), *flags]
 
 
 def commands(magic: str) -> Sequence[str]:
     """The sub-commands that `magic` takes."""
-    actions = PARSERS[magic]()._actions if magic in PARSERS else []
-    return [str(choice) for action in actions if not action.option_strings for choice in action.choices or ()]
+    return [word for word in TAKES.get(magic, {}) if word and not word.startswith("--")]
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

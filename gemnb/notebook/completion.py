@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from gemnb.errors import GemnbError
+from gemnb.model.talk import clean_line
 from gemnb.notebook.arguments import commands, options
 from gemnb.notebook.prefix import full_name
 
@@ -48,20 +50,31 @@ def make_matcher(
 
 def candidates(magics: Gemnb, name: str, before: Sequence[str]) -> list[str]:
     """What may come after `%name` and the words `before`."""
-    flags = [option for option in options(name) if option not in before]
     given = [word for word in before if not word.startswith("-")]
+    command = given[0] if given and given[0] in commands(name) else None
+    flags = [option for option in options(name, command) if option not in before]
     if not given:
         sessions = _sessions(magics) if name in ("resume", "chat") else []
-        return [*commands(name), *(KEYWORDS if sessions else ()), *sessions, *flags]
-    if given == ["delete"] and name == "sessions":
-        return _sessions(magics)
+        return [*sessions, *commands(name), *flags]
+    if (name, *given) == ("sessions", "delete"):
+        return [*_sessions(magics), *flags]
+    if name in ("resume", "chat") and given in (["save"], ["resume"], ["delete"]):
+        return [*_tags(magics), *flags]
     return flags
 
 
 def _sessions(magics: Gemnb) -> list[str]:
-    """The ids of the listing, newest first, then the numbers."""
+    """What names a session: the keywords, the ids of the listing, newest first, then the numbers."""
     try:
         rows = magics.workspace.sessions()
     except (GemnbError, OSError):
         return []
-    return [row.id for row in reversed(rows)] + [str(row.index) for row in rows]
+    return [*(KEYWORDS if rows else ()), *(row.id for row in reversed(rows)), *(str(row.index) for row in rows)]
+
+
+def _tags(magics: Gemnb) -> list[str]:
+    """The tags of the project's checkpoints, as a line takes them."""
+    try:
+        return [shlex.quote(clean_line(point.tag)) for point in magics.workspace.checkpoints()]
+    except (GemnbError, OSError):
+        return []

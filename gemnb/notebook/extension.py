@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
+from traitlets.config import Config
 
 from gemnb.errors import GemnbWarning
 from gemnb.notebook import display
@@ -88,10 +89,15 @@ def workspace_of(ip: InteractiveShell) -> Workspace:
 
 
 def _configured(ip: InteractiveShell) -> Gemnb:
-    """The magics with the shell's configuration; a bad value in it is told and left out."""
+    """The magics with the shell's configuration; a bad value in it is told and left out, the others count."""
     try:
         return Gemnb(ip, parent=ip)
-    except TraitError as error:
-        warnings.warn(f"The configuration of Gemnb is not used: {error}", GemnbWarning, stacklevel=4)
-        ip.config.pop("Gemnb", None)
-        return Gemnb(ip, parent=ip)
+    except TraitError:
+        section = ip.config["Gemnb"]
+    for name in list(section):
+        try:
+            Gemnb(ip, config=Config(Gemnb={name: section[name]}))
+        except TraitError as error:
+            warnings.warn(f"Gemnb.{name} of the configuration is not used: {error}", GemnbWarning, stacklevel=4)
+            del section[name]
+    return Gemnb(ip, parent=ip)

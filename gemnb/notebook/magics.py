@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from argparse import Namespace
 from collections.abc import Callable
@@ -52,8 +51,6 @@ def _list(workspace: Workspace, args: Namespace) -> Any:
 def _delete(workspace: Workspace, args: Namespace) -> Deleted:
     if not args.session:
         raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
-    if args.search is not None or args.all or args.hidden or args.df or args.apply:
-        raise UsageMistake("%sessions delete: takes one session and no option; words to search for go in quotes.")
     return workspace.delete(args.session)
 
 
@@ -73,10 +70,6 @@ SESSIONS: dict[str | None, Callable[[Workspace, Namespace], Any]] = {
     "retention": _retention,
 }
 """What each sub-command of `%sessions` gives."""
-
-
-CHECKPOINT_COMMANDS = ("save", "list", "resume", "delete", "share")
-"""What `%resume` does beside resuming; no session id reads so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,35 +193,33 @@ class Gemnb(Magics):
 
     def _resume(self, magic: str, line: str) -> Any:
         args = parse(magic, line)
-        command, *rest = [word for word in (args.session, *args.what) if word is not None] or [None]
-        if command == "checkpoints":
-            command, *rest = rest or ["list"]
-        if command in CHECKPOINT_COMMANDS:
-            return self._checkpoint(magic, str(command), rest, args)
-        if rest:
-            raise UsageMistake(f"%{magic}: one session at a time, not {' '.join(map(str, [command, *rest]))!r}.")
+        if args.command:
+            return self._checkpoint(magic, args)
         if args.new:
+            if args.name or args.fork:
+                raise UsageMistake(f"%{magic}: `--new` starts afresh, so it takes no session and no `--fork`.")
             return self.workspace.new_chat()
-        if args.session is None:
+        if args.name is None:
+            if args.fork:
+                raise UsageMistake(f"%{magic}: say what to fork, as in `%{magic} latest --fork`.")
             return self.workspace.listing()
-        return self.workspace.resume(args.session, fork=args.fork)
+        return self.workspace.resume(args.name, fork=args.fork)
 
-    def _checkpoint(self, magic: str, command: str, rest: list[str], args: argparse.Namespace) -> Any:
+    def _checkpoint(self, magic: str, args: Namespace) -> Any:
         """Save, list, load, delete a checkpoint, or share the talk as a file."""
-        if command == "list":
-            return Checkpointed(tuple(self.workspace.checkpoints()))
-        if len(rest) != 1:
+        workspace, command, name = self.workspace, args.command, args.name
+        if command != "list" and not name:
             wanted = "FILE" if command == "share" else "TAG"
             raise UsageMistake(f"%{magic} {command}: give one name, as in `%{magic} {command} {wanted}`.")
-        (name,) = rest
         if command == "save":
-            return Checkpointed((self.workspace.save_checkpoint(name, overwrite=args.overwrite),))
+            return Checkpointed((workspace.save_checkpoint(name, overwrite=args.overwrite),))
         if command == "resume":
-            return self.workspace.load_checkpoint(name)
+            return workspace.load_checkpoint(name)
         if command == "share":
-            return self.workspace.attached().export(name, redact=args.redact)
-        self.workspace.delete_checkpoint(name)
-        return Checkpointed(tuple(self.workspace.checkpoints()))
+            return workspace.attached().export(name, redact=args.redact)
+        if command == "delete":
+            workspace.delete_checkpoint(name)
+        return Checkpointed(tuple(workspace.checkpoints()))
 
     @no_var_expand
     @line_magic

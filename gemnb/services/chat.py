@@ -56,16 +56,20 @@ class Reply:
         return self.text if self.error is None else f"{self.text}\n[{self.outcome}: {self.error}]".lstrip()
 
 
-class Cancelled(KeyboardInterrupt):
-    """An interrupt while the model answered; what had come is recorded, and is in `reply`."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(WORDS[Outcome.CANCELLED])
-        self.reply = reply
+class Stopped(KeyboardInterrupt):
+    """An interrupt that was dealt with; the words say how things stand."""
 
     def _render_traceback_(self) -> list[str]:
         """Show one line in IPython; the cells that wait behind do not run."""
-        return [f"Cancelled: {self} What had come is kept."]
+        return [f"Cancelled: {self}"]
+
+
+class Cancelled(Stopped):
+    """An interrupt while the model answered; what had come is recorded, and is in `reply`."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(f"{WORDS[Outcome.CANCELLED]} What had come is kept.")
+        self.reply = reply
 
 
 class Chat(LiveTalk):
@@ -191,6 +195,7 @@ class Chat(LiveTalk):
 
         Raises:
             LlmError: the service failed.
+            Stopped: an interrupt; nothing was changed.
         """
         self.sync()
         kept: list[tuple[ToolCall, str]] = []
@@ -199,18 +204,21 @@ class Chat(LiveTalk):
             kept.append((call, text))
             return self._save_output(call, text, False)
 
-        result = compression.compress(
-            self.messages,
-            self._llm,
-            force=force,
-            threshold=self._threshold,
-            failed_before=self._compression_failed,
-            nothing_new=self._nothing_new(),
-            save=name_of,
-            opening=self._opening,
-            pins=pins,
-            floor=floor,
-        )
+        try:
+            result = compression.compress(
+                self.messages,
+                self._llm,
+                force=force,
+                threshold=self._threshold,
+                failed_before=self._compression_failed,
+                nothing_new=self._nothing_new(),
+                save=name_of,
+                opening=self._opening,
+                pins=pins,
+                floor=floor,
+            )
+        except KeyboardInterrupt:
+            raise Stopped("The talk was not compressed; it is as it was.") from None
         result = compression.priced(result, self._llm, self._clock())
         if dry_run:
             return replace(result, dry_run=True)

@@ -54,7 +54,8 @@ class Checkpoints:
         name = encode_tag(tag)
         if not overwrite and (there := self._find(tag)):
             raise CheckpointError(
-                f"There is a checkpoint {tag!r} already ({there[0]}): say overwrite, or choose another tag."
+                f"There is a checkpoint {tag!r} already ({there[0]}): "
+                "take another tag, or `overwrite=True` (`--overwrite` after `%resume save`)."
             )
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = child(self.folder, name)
