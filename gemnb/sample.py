@@ -7,11 +7,11 @@ import os
 import random
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gemnb.model.records import JsonObject
+from gemnb.sample_talks import LAKES, REPORT, TOPICS, Topic
 from gemnb.store.journal import to_line
 from gemnb.store.paths import project_hash, session_file_name
 from gemnb.store.projects import Projects
@@ -20,28 +20,6 @@ SEED = 20260520
 MODELS = ("gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite")
 DAYS = 120
 """How far back the oldest session lies."""
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """What a session is about: prompts and answers in turn, the tool that is used, and its file."""
-
-    title: str | None
-    talk: Sequence[tuple[str, str]]
-    tool: str = "read_file"
-    file: str = "README.md"
-
-
-TOPICS = (
-    Topic("Rivers table has duplicate rows", (("Why does rivers.csv have 44 rows and not 42?", "Two rows stand twice: the Elbe and the Oder. Their ids differ only in white space."), ("Drop them, but keep the first.", "Done: `clean.py` now strips ids before it compares them. 42 rows remain.")), file="data/rivers.csv"),
-    Topic(None, (("The second test fails on Python 3.13, not on 3.12. Look into it.", "`test_parse_date` relies on the order of a set. It is sorted now."), ("Never sort in the hot path: we must keep it under 5 ms.", "Understood. The sort moved to the test itself."), ("Run the suite again.", "128 passed in 9.4 s.")), tool="run_shell_command", file="pytest -q"),
-    Topic("折れ線グラフの軸", (("折れ線グラフの縦軸を対数にしてください。", "`plot.py` の軸を `log` に変更しました。"), ("凡例は日本語のままにしてください。", "はい、凡例はそのままです。")), file="plot.py"),
-    Topic("数据清洗脚本", (("把缺失值改成中位数，不要用平均数。", "已经改好：`fill.py` 现在使用中位数。"), ("端口必须是 5433。", "好的，配置中的端口是 5433。")), file="fill.py"),
-    Topic(None, (("Welche Städte liegen an der Donau?", "Zehn Städte der Tabelle liegen an der Donau, von Ulm bis Belgrad."),), file="data/cities.csv"),
-    Topic("Flaky download in the nightly job", (("The nightly job failed with a timeout. Why?", "The mirror answers slowly between 02:00 and 02:20 UTC. The client waits 10 s and gives up."), ("Retry three times with a longer wait.", "It retries after 5, 20 and 60 s now; the job log says each attempt.")), tool="run_shell_command", file="journalctl -u nightly"),
-    Topic(None, (("Explain what `merge_asof` does with our tolerances.", "It joins each reading to the last calibration before it, at most 30 minutes old. Older ones give NaN."),), file="calibrate.py"),
-    Topic("Docs: install section", (("Write the install section; assume nothing but Python.", "It is three lines: make an environment, install, run the check."), ("Shorter.", "Two lines now.")), tool="write_file", file="docs/install.md"),
-)  # fmt: skip
 
 
 def make_sample_store(folder: Path, *, now: datetime | None = None, seed: int = SEED) -> tuple[Path, Path]:
@@ -72,6 +50,7 @@ def make_sample_store(folder: Path, *, now: datetime | None = None, seed: int = 
         root.mkdir(parents=True)
         (root / "README.md").write_text(f"# {name}\n\nSample data, made by gemnb.\n", encoding="utf-8")
         _make_project(home, root, count, made, now)
+    _write_report(home, work / "rivers", made, now)
     return home, work / "rivers"
 
 
@@ -86,21 +65,39 @@ def _make_project(home: Path, root: Path, count: int, made: random.Random, now: 
         _write(chats, root, topic, started, made, special=number if root.name == "rivers" else -1)
 
 
+def _write_report(home: Path, root: Path, made: random.Random, now: datetime) -> None:
+    """One long talk, and a fork that went another way after its fourth prompt."""
+    chats = home / ".gemini" / "tmp" / root.name / "chats"
+    started = now - timedelta(days=8, hours=3)
+    talk = list(_records(_id(made), str(root), REPORT, started, made))
+    _save(chats, talk)
+    prompts = [n for n, record in enumerate(talk) if _is_prompt(record)]
+    header, *said = talk[: prompts[4]]
+    branched = started + timedelta(days=1)
+    fork = _id(made)
+    _, _, *more = _records(fork, str(root), LAKES, branched, made)
+    _save(chats, [header | {"sessionId": fork, "startTime": _iso(branched)}, *said, *more])
+
+
+def _save(chats: Path, records: Sequence[JsonObject], *, torn: bytes = b"") -> Path:
+    """Write a session's file, as old as its talk."""
+    started = datetime.fromisoformat(records[0]["startTime"])
+    path = chats / session_file_name(started, records[0]["sessionId"])
+    path.write_bytes(b"".join(map(to_line, records)) + torn)
+    path.chmod(0o600)
+    ended = max(datetime.fromisoformat(record["timestamp"]) for record in records if "timestamp" in record)
+    os.utime(path, (ended.timestamp(), ended.timestamp()))  # else retention takes it for one in use
+    return path
+
+
 def _write(chats: Path, root: Path, topic: Topic, started: datetime, made: random.Random, *, special: int) -> None:
     id = str(uuid.UUID(int=made.getrandbits(128), version=4))
-    path = chats / session_file_name(started, id)
     records = list(_records(id, str(root), topic, started, made))
     if special == 4:
         records += _rewound(records)
     if special == 7:
         records += _compressed(records, made)
-    data = b"".join(map(to_line, records))
-    if special == 10:
-        data += b'{"id":"cut off in the mid'
-    path.write_bytes(data)
-    path.chmod(0o600)
-    ended = max(datetime.fromisoformat(record["timestamp"]) for record in records if "timestamp" in record)
-    os.utime(path, (ended.timestamp(), ended.timestamp()))  # else retention takes it for one in use
+    _save(chats, records, torn=b'{"id":"cut off in the mid' if special == 10 else b"")
     if special == 13:
         agent = str(uuid.UUID(int=made.getrandbits(128), version=4))
         (chats / id).mkdir(mode=0o700)
@@ -152,9 +149,16 @@ def _answer(text: str, at: datetime, model: str, prompt: int, made: random.Rando
         "type": "gemini",
         "content": text,
         "thoughts": [thought] if thoughts else [],
-        "tokens": {"input": prompt, "output": output, "cached": cached, "thoughts": thoughts, "tool": 0, "total": prompt + output + thoughts},
+        "tokens": {
+            "input": prompt,
+            "output": output,
+            "cached": cached,
+            "thoughts": thoughts,
+            "tool": 0,
+            "total": prompt + output + thoughts,
+        },
         "model": model,
-    }  # fmt: skip
+    }
 
 
 def _tool_turn(topic: Topic, at: datetime, model: str, prompt: int, made: random.Random) -> Iterator[JsonObject]:
@@ -191,15 +195,19 @@ def _tool_turn(topic: Topic, at: datetime, model: str, prompt: int, made: random
     yield {"$set": {"lastUpdated": _iso(at)}}
 
 
+def _is_prompt(record: JsonObject) -> bool:
+    return record.get("type") == "user" and "text" in record["content"][0]
+
+
 def _rewound(records: Sequence[JsonObject]) -> list[JsonObject]:
-    last = [r["id"] for r in records if r.get("type") == "user" and "text" in r["content"][0]][-1]
+    last = [r["id"] for r in records if _is_prompt(r)][-1]
     return [{"$rewindTo": last}]
 
 
 def _compressed(records: Sequence[JsonObject], made: random.Random) -> list[JsonObject]:
     """A summary in the place of the first turns; what was paid stays."""
     held = {r["id"]: r for r in records if "id" in r}
-    prompts = [id for id, r in held.items() if r["type"] == "user" and "text" in r["content"][0]]
+    prompts = [id for id, r in held.items() if _is_prompt(r)]
     kept = list(held.values())[list(held).index(prompts[-1]) :]
     at = str(kept[-1]["timestamp"])
     snapshot = "<state_snapshot>\nThe job timed out at 02:10 UTC: the mirror is slow then.\n</state_snapshot>"

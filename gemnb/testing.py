@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gemnb.errors import LlmError
 from gemnb.model.records import Part, Tokens
+from gemnb.model.talk import SNAPSHOT
 from gemnb.model.turns import Turn
 from gemnb.sample import make_sample_store
 from gemnb.services.llm import Chunk, ToolDeclaration
 
-__all__ = ["ScriptedLlm", "demo_llm", "make_sample_store"]
+__all__ = ["DemoLlm", "ScriptedLlm", "demo_llm", "make_sample_store"]
 
+SNAPSHOT_END = "</state_snapshot>"
+FIRST_WORDS = 90
+"""Characters of a turn that the scripted summary keeps."""
 PIECE = 24
 """Characters of text in one chunk, so that streaming is seen."""
 
@@ -98,16 +103,66 @@ def _usage(told: Mapping[str, Any], turns: Sequence[Turn], parts: Sequence[Part]
     return Tokens(input=asked, output=said, cached=0, thoughts=0, tool=0, total=asked + said)
 
 
-def demo_llm() -> ScriptedLlm:
-    """The scripted model of the tour: it says what it is, and what it was asked."""
-    return ScriptedLlm(default=_demo_answer)
+class DemoLlm(ScriptedLlm):
+    """The scripted model of the tour: it says what it is and what it was asked, sums a talk up, and calls tools."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def stream(
+        self,
+        turns: Sequence[Turn],
+        *,
+        system: str | None = None,
+        tools: Sequence[ToolDeclaration] = (),
+    ) -> Iterator[Chunk]:
+        """Yield an answer that is made from what was asked."""
+        self._replies = [_demo_reply(turns, system, tools)]
+        return super().stream(turns, system=system, tools=tools)
 
 
-def _demo_answer(turns: Sequence[Turn]) -> str:
+def demo_llm() -> DemoLlm:
+    """The model that answers where `GEMNB_LLM=scripted` asks for it."""
+    return DemoLlm()
+
+
+def _demo_reply(turns: Sequence[Turn], system: str | None, tools: Sequence[ToolDeclaration]) -> Reply:
+    if SNAPSHOT in (system or ""):
+        return _demo_snapshot(turns)
+    results = [part["functionResponse"] for part in turns[-1].parts if "functionResponse" in part]
+    if results:
+        told = "\n".join(f"- `{result['name']}` gave `{_outcome(result)}`" for result in results)
+        return f"*I am a scripted model.* I called what you offered:\n\n{told}"
     prompt = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
+    named = [tool for tool in tools if tool.name in prompt]
+    if named:
+        return [{"functionCall": {"name": tool.name, "args": _demo_args(tool, prompt)}} for tool in named]
     asked = sum(turn.role == "user" and bool(turn.text) for turn in turns)
     return (
         "*I am a scripted model: there is no key, so nothing left this machine.*\n\n"
         f"You asked: **{prompt.strip()[:200]}**\n\n"
         f"A real model would now see the {len(turns)} turns of this session, {asked} of them yours."
     )
+
+
+def _demo_snapshot(turns: Sequence[Turn]) -> str:
+    """The first words of each turn; asked once more, with the facts that the question names as lost."""
+    *talk, ask = turns
+    lines = [line for line in ask.text.splitlines() if line.startswith("- ")]
+    if talk and talk[-1].role == "model" and talk[-1].text.startswith(SNAPSHOT):  # the second request
+        kept = talk[-1].text.removeprefix(SNAPSHOT).removesuffix(SNAPSHOT_END).strip().splitlines()
+    else:
+        kept = [f"- {turn.role}: {' '.join(turn.text.split())[:FIRST_WORDS]}" for turn in talk if turn.text.strip()]
+    return "\n".join((SNAPSHOT, *kept, *lines, SNAPSHOT_END))
+
+
+def _demo_args(tool: ToolDeclaration, prompt: str) -> dict[str, Any]:
+    """The quoted words of the prompt, in the order of the tool's parameters."""
+    quoted = re.findall(r"[`'\"]([^`'\"]+)[`'\"]", prompt)
+    words = [word for word in quoted if word != tool.name]
+    return dict(zip(tool.parameters.get("properties", {}), words, strict=False))
+
+
+def _outcome(result: Part) -> str:
+    response = result.get("response") or {}
+    return str(response.get("output", response.get("error", response)))[:200]

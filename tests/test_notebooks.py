@@ -1,7 +1,11 @@
-"""The notebooks run from top to bottom on the sample store, without key or network."""
+"""The notebooks run from top to bottom on the sample store, without key or network.
+
+`GEMNB_WRITE_DOCS=1 pytest tests/test_notebooks.py` saves them with the outputs of that run.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,8 @@ from nbclient import NotebookClient
 from gemnb.__main__ import notebooks, prepare_tour
 
 TOLD = {
+    "compress": ("COMPRESSED", "LOSS_ABOVE_LIMIT", "still open?", "port 5433"),
+    "your-own-tools": ("1233", "KeyError", "write_note({'text': 'the Rhine has 1233 km'}) was refused", "cancelled"),
     "tour": ("数据清洗脚本", "You asked: **Which of the columns", "gemini-2.5-pro"),
     "resume": ("[timeout]", "You asked: **Which of the columns", "before-the-report"),
     "retention": ("older than maxAge", "delete", "maxAge = '90d'"),
@@ -28,6 +34,16 @@ def outputs(notebook: Any) -> str:
     return "\n".join(str(output.get("text") or output.get("data")) for output in found)
 
 
+def saved_form(notebook: Any, folder: Path) -> str:
+    """The notebook as it is kept: ids that stay, and no trace of the machine that it ran on."""
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number:02}"
+        cell.metadata.pop("execution", None)
+    notebook.metadata.pop("widgets", None)
+    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
+    return text.replace(str(folder), "") + "\n"
+
+
 @pytest.mark.parametrize("path", sorted(notebooks().glob("*.ipynb")), ids=lambda p: p.stem)
 def test_a_notebook_runs_and_shows_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project, environment = prepare_tour(tmp_path / "tour")
@@ -41,6 +57,9 @@ def test_a_notebook_runs_and_shows_what_it_says(path: Path, tmp_path: Path, monk
     streams = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs if o.output_type == "stream"]
     assert not [o for o in streams if o.name == "stderr"]
     ran = outputs(notebook)
+    if os.environ.get("GEMNB_WRITE_DOCS"):
+        path.write_text(saved_form(notebook, tmp_path))
+        saved = ran.replace(str(tmp_path), "")
     for told in ("This model answers: scripted", *TOLD[path.stem]):
         assert told in ran and told in saved
     assert "/tmp/" not in saved.replace(".gemini/tmp/", "") and "/home/" not in saved.replace("/tour/home/", "")

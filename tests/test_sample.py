@@ -32,12 +32,13 @@ def test_it_looks_like_work(tmp_path: Path) -> None:
     rows = ws.sessions(hidden=True)
     sessions = [ws.load(row.id) for row in rows]
 
-    assert len(ws.sessions()) == 22 and sum(p.sessions for p in ws.projects()) == 41
+    assert len(ws.sessions()) == 24 and sum(p.sessions for p in ws.projects()) == 43
     assert {row.state for row in rows} == {"ok", "subagent"}
     assert any(s.damage for s in sessions)
     assert {step.kind for s in sessions for step in s.history} == {"rewind", "replace"}
     assert {c.status for s in sessions for m in s.messages for c in m.tool_calls} == {"success", "error"}
     assert gemnb.usage_df(ws)["unpriced"].sum() == 0
+    assert gemnb.usage_df(ws)["answers"].sum() < gemnb.usage_df(ws, dedupe=False)["answers"].sum()  # a fork's copies
 
 
 @pytest.mark.interop

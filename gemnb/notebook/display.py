@@ -79,11 +79,10 @@ def _marks(sessions: SessionList, row: Any) -> str:
 
 def chat_html(chat: Chat) -> str:
     """A chat by its last prompt, and whether it is being saved."""
-    last = next((m.text for m in reversed(chat.messages) if m.type == "user"), "")
     go_on = _code("Go on with `%%gemini`.")
     return (
         f"<p><b>Session <code>{escape(clean_line(chat.session_id)[:8])}</code></b>, {len(chat.messages)} messages: "
-        f"<i>{escape(clean_line(last)[:200])}</i><br>"
+        f"<i>{escape(clean_line(chat.last_prompt)[:200])}</i><br>"
         f"{recording_html(chat.recording)} {go_on}</p>"
     )
 

@@ -123,8 +123,15 @@ class Chat(LiveTalk):
         self._answering: Generator[Chunk] | None = None
 
     def __repr__(self) -> str:
-        last = next((m.text for m in reversed(self.messages) if m.type == "user"), "")
-        return f"<Chat {self.session_id[:8]}: {len(self.messages)} messages, {self.recording}; last: {last[:60]!r}>"
+        return (
+            f"<Chat {self.session_id[:8]}: {len(self.messages)} messages, {self.recording};"
+            f" last: {self.last_prompt[:60]!r}>"
+        )
+
+    @property
+    def last_prompt(self) -> str:
+        """The last prompt of the person in the talk; empty where there is none."""
+        return next((m.text for m in reversed(list(prompts(self.messages)))), "")
 
     @property
     def tools(self) -> list[Callable[..., Any]]:

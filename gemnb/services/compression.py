@@ -71,6 +71,12 @@ WORDS = {
     Status.CONTENT_TRUNCATED: "Old tool outputs were trimmed; their full text is in files.",
 }
 
+DRY_WORDS = {
+    Status.COMPRESSED: "Nothing was changed; `%compress` would put a summary in the place of the older part.",
+    Status.CONTENT_TRUNCATED: "Nothing was changed; `%compress` would trim old tool outputs and keep them in files.",
+}
+"""What is said of a dry run instead."""
+
 SaveOutput = Callable[[ToolCall, str], str]
 """Gives the name under which the full text of a call's output is, or will be, kept."""
 
@@ -99,12 +105,12 @@ class Compression:
         return self.status in (Status.COMPRESSED, Status.CONTENT_TRUNCATED)
 
     def __str__(self) -> str:
-        would = "Would be: " if self.dry_run else ""
+        words = DRY_WORDS.get(self.status, WORDS[self.status]) if self.dry_run else WORDS[self.status]
         sizes = f" About {self.tokens_before:,} tokens before, {self.tokens_after:,} after." if self.changed else ""
         if self.changed and self.usd_before is not None and self.usd_after is not None:
             sizes += f" Each request costs about ${self.usd_before:.4f} before, ${self.usd_after:.4f} after."
         account = f"\n{self.audit}" if self.audit.findings else ""
-        return f"{would}{self.status}. {WORDS[self.status]}{sizes}{account}"
+        return f"{'Would be: ' if self.dry_run else ''}{self.status}. {words}{sizes}{account}"
 
     def __repr__(self) -> str:
         return str(self)
