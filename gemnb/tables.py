@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from gemnb.errors import FrameError, UnreadableSessionError
 from gemnb.frames import tables as frames
+from gemnb.frames import usage
 from gemnb.frames.retention import PlanRow, retention_frame
-from gemnb.frames.tables import MessageRow, SessionRow
+from gemnb.frames.rows import Bill, MessageRow, SessionRow, bill_of, message_rows
+from gemnb.model.cost import Price
 from gemnb.model.session import Session, SessionInfo
-from gemnb.services.prices import Price, list_price, table_version
-from gemnb.store.replay import parse_time
+from gemnb.model.talk import prompts, typed_text
+from gemnb.services.prices import name_of, price_of
+from gemnb.store.titles import title_of
 from gemnb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -23,78 +27,93 @@ if TYPE_CHECKING:
 Source = Workspace | Session | Iterable[Workspace] | Iterable[Session] | str | None
 
 
-def sessions_df(source: Source = None, *, hidden: bool = False, prices: Price = list_price) -> pd.DataFrame:
-    """One row a session.
+Prices = str | Collection[str] | Price
+"""What answers cost: `"list"`, `"free"`, names of models on a free tier, or a function; see `services.prices`."""
+
+
+def sessions_df(source: Source = None, *, hidden: bool = False, prices: Prices = "list") -> pd.DataFrame:
+    """One row a session. Its tokens and its cost are those of its own file; `agents_*` are its sub-agents'.
 
     Args:
         source: None for the project of the current folder, `"all"` for every project of the store, a workspace or
             several, a session or several.
         hidden: also those that a listing does not show.
-        prices: what an answer costs; by default Google's list price of its day.
+        prices: what an answer costs. `"list"` is Google's list price of its day, `"free"` a tier on which nothing
+            costs anything, names of models are those that you have for nothing; or your own function of model, tokens
+            and time.
+
+    Returns:
+        Columns as the README has them. `attrs["gemnb"]` tells source, zone, prices and the odd values of each column.
 
     Raises:
-        FrameError: `source` is none of these.
+        FrameError: `source` or `prices` is none of these.
     """
-    return frames.sessions_frame(_rows(source, hidden=hidden), prices, _facts(source))
+    price = price_of(prices)
+    return frames.sessions_frame(_rows(source, hidden=hidden, price=price), _facts(source, price))
 
 
-def messages_df(source: Source = None, *, hidden: bool = False, prices: Price = list_price) -> pd.DataFrame:
+def messages_df(source: Source = None, *, hidden: bool = False, prices: Prices = "list") -> pd.DataFrame:
     """One row a message: those of the talk, and those that a rewind or a compression took away but that were paid for.
 
-    Sub-agents' talks are among them (`kind`). Arguments as for `sessions_df`.
+    Sub-agents' talks are among them (`kind`, `parent_id`). Arguments as for `sessions_df`.
     """
-    return frames.messages_frame(_messages(source, hidden=hidden, prices=prices), _facts(source))
+    price = price_of(prices)
+    return frames.messages_frame(_messages(source, hidden=hidden, price=price), _facts(source, price))
 
 
 def tool_calls_df(source: Source = None, *, hidden: bool = False) -> pd.DataFrame:
     """One row a tool call, however often it was recorded. Arguments as for `sessions_df`."""
-    return frames.tool_calls_frame(_messages(source, hidden=hidden, prices=lambda *_: None), _facts(source))
+    return frames.tool_calls_frame(_messages(source, hidden=hidden, price=_no_price), _facts(source))
 
 
 def usage_df(
     source: Source = None,
     *,
-    by: Sequence[str] = ("day", "model"),
+    by: str | Sequence[str] = ("day", "model"),
     tz: str | None = None,
     dedupe: bool = True,
-    prices: Price = list_price,
+    prices: Prices = "list",
 ) -> pd.DataFrame:
     """Tokens and money by `by`: some of hour, day, week, month, model, project, session, kind.
 
-    Columns: one for each of `by`; the tokens spent by kind; `visible` (total tokens still in a talk); `cost_usd` of
-    the priced answers; `answers`; `unpriced` (answers without a price).
+    Columns: one for each of `by`; `answers`; the tokens spent by kind; `visible` (total tokens still in a talk);
+    `cost_usd` of the priced answers; `unpriced` (answers without a price) and `unpriced_total` (their tokens).
+    What a sub-agent spent is with the session that it worked for; `by=["session", "kind"]` has it apart.
 
     Args:
         source: as for `sessions_df`; everything that was paid for counts, hidden sessions too.
         by: the groups, in this order.
-        tz: the IANA zone that days are cut in; by default the machine's.
+        tz: the IANA zone that days are cut in; by default the machine's. `attrs["gemnb"]["tz"]` tells which.
         dedupe: bill a message once that was copied to another file (a migration, a fork).
         prices: as for `sessions_df`.
 
     Raises:
-        FrameError: an unknown group, zone or source.
+        FrameError: an unknown group, zone, source or price.
     """
-    rows = _messages(source, hidden=True, prices=prices)
-    return frames.usage_frame(rows, by=by, zone=_zone(tz), dedupe=dedupe, facts=_facts(source))
+    price = price_of(prices)
+    rows = _messages(source, hidden=True, price=price)
+    return usage.usage_frame(rows, by=by, zone=_zone(tz), dedupe=dedupe, facts=_facts(source, price))
 
 
-def retention_df(source: Source = None, *, prices: Price = list_price) -> pd.DataFrame:
+def retention_df(source: Source = None, *, prices: Prices = "list") -> pd.DataFrame:
     """One row a session that is listed: what the settings' retention would do with it, why and when.
 
     Nothing is deleted. Columns as the README has them; arguments as for `sessions_df`, but no sessions.
     """
-    return retention_frame(_planned(source, prices), _facts(source))
+    price = price_of(prices)
+    return retention_frame(_planned(source, price), _facts(source, price))
 
 
-def _planned(source: Source, prices: Price) -> Iterator[PlanRow]:
+def _planned(source: Source, price: Price) -> Iterator[PlanRow]:
     for one in _sources(source):
         if isinstance(one, Session):
             raise FrameError('A retention plan is a project\'s: give a workspace, "all", or nothing.')
         for candidate in one.retention().candidates:
-            session = one.store.load(candidate.session)
-            billed = [(m, parse_time(m.timestamp)) for m in session.usage.values() if m.tokens]
-            costs = [prices(m.model, m.tokens, at) for m, at in billed if m.tokens]
-            yield PlanRow(one.slug, candidate, sum(cost.total for cost in costs if cost))
+            yield PlanRow(one.slug, candidate, bill_of(one.store.load(candidate.session), price).cost_usd)
+
+
+def _no_price(*_: object) -> None:
+    return None
 
 
 def _zone(tz: str | None) -> str:
@@ -113,28 +132,60 @@ def _machine_zone() -> str:
     return target.partition("zoneinfo/")[2] or "UTC"
 
 
-def _facts(source: Source) -> dict[str, object]:
-    return {"source": source if isinstance(source, str) else repr(source)[:200], "prices": table_version()}
+def _facts(source: Source, price: Price | None = None) -> dict[str, object]:
+    told: dict[str, object] = {"source": source if isinstance(source, str) else repr(source)[:200], "tz": "UTC"}
+    return told | ({"prices": name_of(price)} if price is not None else {})
 
 
-def _messages(source: Source, *, hidden: bool, prices: Price) -> Iterator[MessageRow]:
-    held = _rows(source, hidden=True)
-    kept = (r for r in held if hidden or r.info.hidden_because is None or r.info.state == "subagent")
-    return frames.message_rows(kept, prices)
+def _messages(source: Source, *, hidden: bool, price: Price) -> Iterator[MessageRow]:
+    return message_rows(_rows(source, hidden=hidden, agents=True), price)
 
 
-def _rows(source: Source, *, hidden: bool) -> Iterator[SessionRow]:
+def _rows(source: Source, *, hidden: bool, agents: bool = False, price: Price | None = None) -> Iterator[SessionRow]:
+    """The sessions of `source`; with `agents` sub-agents' talks too, with `price` the bill of each."""
     for one in _sources(source):
         if isinstance(one, Session):
-            yield SessionRow(_info(one), one, one.path.parent.parent.name if one.path else "", None)
-            continue
-        for info in one.sessions(hidden=hidden):
-            if info.state == "unreadable":
-                continue
-            try:
-                yield SessionRow(info, one.store.load(info), one.slug, one.root)
-            except UnreadableSessionError:
-                continue
+            folder = one.path.parent if one.path else Path()
+            parent = folder.name if folder.parent.name == "chats" else None
+            project = (folder.parent if parent else folder).parent.name
+            bill = bill_of(one, price) if price else Bill()
+            yield SessionRow(_info(one), one, project, None, parent, bill)
+        else:
+            yield from _project_rows(one, hidden=hidden, agents=agents, price=price)
+
+
+def _project_rows(one: Workspace, *, hidden: bool, agents: bool, price: Price | None) -> Iterator[SessionRow]:
+    listed = one.sessions(hidden=True)
+    parents = _parents(listed)
+    spent: dict[str | None, Bill] = defaultdict(Bill)
+    for info in listed:
+        if price and info.state == "subagent" and (session := _load(one, info)):
+            spent[parents.get(info.id)] += bill_of(session, price)
+    for info in listed:
+        shown = hidden or info.hidden_because is None or (agents and info.state == "subagent")
+        if shown and (session := _load(one, info)):
+            bill = bill_of(session, price) if price else Bill()
+            yield SessionRow(info, session, one.slug, one.root, parents.get(info.id), bill, spent[info.id])
+
+
+def _load(one: Workspace, info: SessionInfo) -> Session | None:
+    try:
+        return None if info.state == "unreadable" else one.store.load(info)
+    except UnreadableSessionError:
+        return None
+
+
+def _parents(listed: Iterable[SessionInfo]) -> Mapping[str, str]:
+    """Each sub-agent's id to the id of the session that it worked for; the topmost, where one called another."""
+    direct = {info.id: info.path.parent.name for info in listed if info.path.parent.parent.name == "chats"}
+    found = {}
+    for agent, parent in direct.items():
+        top, seen = parent, {agent}
+        while top in direct and top not in seen:
+            seen.add(top)
+            top = direct[top]
+        found[agent] = top
+    return found
 
 
 def _sources(source: Source) -> Iterator[Workspace | Session]:
@@ -162,9 +213,6 @@ def _sources(source: Source) -> Iterator[Workspace | Session]:
 
 def _info(session: Session) -> SessionInfo:
     """The row of a session that a person holds."""
-    from gemnb.model.talk import prompts, typed_text
-    from gemnb.store.titles import title_of
-
     asked = [typed_text(message) for message in prompts(session.messages)]
     return SessionInfo(
         id=session.id,

@@ -496,3 +496,25 @@ def test_file_handles_stay_few(ws: gemnb.Workspace, llm: ScriptedLlm) -> None:
         chat.send("b")
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize("odd", ["many", -3, 10**400, None], ids=["a word", "negative", "400 digits", "none"])
+def test_a_count_of_tokens_that_is_none_is_unknown(ws: gemnb.Workspace, llm: ScriptedLlm, file: Any, odd: Any) -> None:
+    usage = {"input": odd, "output": 2, "total": 5}
+    llm._replies = [{"parts": [CALL], "usage": usage}, {"parts": "42", "usage": {"input": 4, "output": 1, "total": 5}}]
+    chat = ws.new_chat()
+    chat.tools = [count]
+
+    reply = chat.send("How many?")
+
+    assert reply.tokens and (reply.tokens.input, reply.tokens.output, reply.tokens.total) == (4, 3, 10)
+    assert gemnb.usage_df(ws, by="kind").loc[0, ["input", "output", "total"]].to_list() == [4, 3, 10]
+    assert gemnb.usage_df(read_session(file()), by="kind")["unpriced"].to_list() == [2]
+
+
+def test_a_kind_of_token_that_no_answer_told_is_unknown(ws: gemnb.Workspace, llm: ScriptedLlm) -> None:
+    llm._replies = [{"parts": "42", "usage": {"input": "many"}}]
+
+    reply = ws.new_chat().send("How many?")
+
+    assert reply.tokens and reply.tokens.input is None

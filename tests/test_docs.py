@@ -1,4 +1,4 @@
-"""The README is true to the code. `GEMNB_WRITE_DOCS=1 pytest tests/test_docs.py` writes its tables anew."""
+"""The pages are true to the code. `GEMNB_WRITE_DOCS=1 pytest tests/test_docs.py` writes their tables anew."""
 
 from __future__ import annotations
 
@@ -12,30 +12,54 @@ import pytest
 
 import gemnb
 from gemnb import errors
-from gemnb.frames.columns import describe
+from gemnb.frames.columns import Column, describe
 from gemnb.frames.retention import RETENTION
-from gemnb.frames.tables import MESSAGES, TOOL_CALLS, sessions_columns
+from gemnb.frames.tables import MESSAGES, SESSIONS, TOOL_CALLS
+from gemnb.frames.usage import KEYS, SUMS, usage_columns
 from gemnb.notebook.magics import Gemnb
-from gemnb.services.prices import list_price
 
 README = Path(__file__).parents[1] / "README.md"
-TABLES: dict[str, Any] = {
-    "messages": MESSAGES,
-    "tool_calls": TOOL_CALLS,
-    "sessions": sessions_columns(list_price),
-    "retention": RETENTION,
+COLUMNS = README.with_name("COLUMNS.md")
+TABLES: dict[str, tuple[str, tuple[Column[Any], ...]]] = {
+    'sessions_df(source=None, hidden=False, prices="list")': ("session", SESSIONS),
+    'messages_df(source=None, hidden=False, prices="list")': ("message", MESSAGES),
+    "tool_calls_df(source=None, hidden=False)": ("call of a tool", TOOL_CALLS),
+    'usage_df(source=None, by=["day", "model"], tz=None, dedupe=True, prices="list")': (
+        "group of `by`: `" + "`, `".join(KEYS) + "`",
+        SUMS,
+    ),
+    'retention_df(source=None, prices="list")': ("session that is listed", RETENTION),
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_table_is_described(name: str) -> None:
-    text = README.read_text()
-    block = f"<!-- columns: {name} -->\n{describe(TABLES[name])}\n<!-- end -->"
+def rewritten(path: Path, name: str, block: str) -> str:
+    """The text of the page at `path`, its block `name` written anew where that is asked for."""
+    text = path.read_text()
     if os.environ.get("GEMNB_WRITE_DOCS"):
-        text = re.sub(rf"<!-- columns: {name} -->\n.*?<!-- end -->", lambda _: block, text, flags=re.DOTALL)
-        README.write_text(text)
+        whole = f"<!-- {name} -->\n{block}\n<!-- end -->"
+        text = re.sub(rf"<!-- {name} -->\n.*?<!-- end -->", lambda _: whole, text, flags=re.DOTALL)
+        path.write_text(text)
+    return text
 
-    assert block in text
+
+@pytest.mark.parametrize("call", TABLES)
+def test_every_column_is_described(call: str) -> None:
+    name, columns = call.partition("(")[0], TABLES[call][1]
+    keys = usage_columns(KEYS, "ZONE")[: len(KEYS)] if columns is SUMS else ()
+
+    assert f"<!-- {name} -->\n{describe([*keys, *columns])}\n<!-- end -->" in rewritten(
+        COLUMNS, name, describe([*keys, *columns])
+    )
+
+
+def test_the_readme_has_every_frame_and_the_names_of_its_columns() -> None:
+    rows = [
+        f"| `{call}` | {grain} | {' '.join(f'`{column.name}`' for column in columns)} |"
+        for call, (grain, columns) in TABLES.items()
+    ]
+    block = "\n".join(["| `gemnb.` | a row for each | columns |", "|---|---|---|", *rows])
+
+    assert f"<!-- frames -->\n{block}\n<!-- end -->" in rewritten(README, "frames", block)
 
 
 @pytest.mark.parametrize("name", sorted({*Gemnb.magics["line"], *Gemnb.magics["cell"]}))

@@ -17,9 +17,8 @@ import gemnb
 from gemnb.errors import FrameError
 from gemnb.frames.columns import describe, series
 from gemnb.frames.tables import MESSAGES, TOOL_CALLS
-from gemnb.model.records import Tokens
+from gemnb.frames.usage import KEYS, usage_columns
 from gemnb.services.prices import list_price
-from gemnb.store.replay import parse_time
 
 Write = Callable[..., Path]
 FRAMES = [gemnb.sessions_df, gemnb.messages_df, gemnb.tool_calls_df, gemnb.usage_df]
@@ -121,7 +120,7 @@ def test_a_bad_time_is_na_and_counted(ws: gemnb.Workspace, write_session: Write)
 
     frame = gemnb.messages_df(ws)
 
-    assert frame["at"].isna().all() and frame.attrs["gemnb"]["na"]["at"] == 2 and len(frame) == 2
+    assert frame["at"].isna().all() and frame.attrs["gemnb"]["odd"] == {"at": 2} and len(frame) == 2
 
 
 def test_a_session_in_numbers(ws: gemnb.Workspace, write_session: Write) -> None:
@@ -153,31 +152,11 @@ def test_all_projects(ws: gemnb.Workspace, write_session: Write, home: Path, mon
     assert set(gemnb.sessions_df("all")["project"]) == {"app"}
 
 
-@pytest.mark.parametrize(
-    ("tokens", "usd"),
-    [
-        (Tokens(input=1000, cached=0, output=100, thoughts=0), 1000 * 1.25e-6 + 100 * 1e-5),
-        (Tokens(input=1000, cached=1000, output=0, thoughts=100), 1000 * 0.125e-6 + 100 * 1e-5),
-        (Tokens(input=300_000, cached=0, output=0, thoughts=0), 300_000 * 2.5e-6),
-    ],
-)
-def test_prices_know_cache_and_tiers(tokens: Tokens, usd: float) -> None:
-    cost = list_price("gemini-2.5-pro", tokens, parse_time("2026-01-01T00:00:00Z"))
-
-    assert cost and cost.total == pytest.approx(usd)
-
-
-@pytest.mark.parametrize(
-    ("model", "at"), [("no-such-model", "2026-01-01"), (None, "2026-01-01"), ("gemini-2.5-pro", None)]
-)
-def test_no_price_is_never_zero(model: Any, at: Any) -> None:
-    assert list_price(model, Tokens(input=5, output=5), parse_time(at and at + "T00:00:00Z")) is None
-
-
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 50), st.integers(0, 9)), max_size=12))
 def test_sums_are_the_same_by_any_group(told: list[tuple[str, int, int]]) -> None:
-    from gemnb.frames.tables import SessionRow, message_rows, usage_frame
+    from gemnb.frames.rows import SessionRow, message_rows
+    from gemnb.frames.usage import usage_frame
     from gemnb.model.records import Header
     from gemnb.model.session import Session, SessionInfo
     from gemnb.store.codec import decode_message
@@ -202,7 +181,7 @@ def test_every_column_is_described(table: Any) -> None:
     text = describe(table)
 
     assert all(f"| `{c.name}` | `{c.dtype}` | {c.meaning} |" in text for c in table)
-    assert all(str(series([], c.dtype).dtype) == c.dtype for c in table)
+    assert all(str(series([], c.dtype)[0].dtype) == c.dtype for c in table)
 
 
 def test_pandas_is_what_we_think() -> None:
@@ -212,4 +191,191 @@ def test_pandas_is_what_we_think() -> None:
 def test_a_number_that_no_column_can_hold_is_na_and_its_row_stays() -> None:
     from gemnb.frames.columns import series
 
-    assert list(series([2**70, 3, None, -(2**70)], "Int64").isna()) == [True, False, True, True]
+    told, odd = series([2**70, 3, None, -1, "3", True], "Int64")
+
+    assert list(told.isna()) == [True, False, True, True, True, True] and odd == 4
+
+
+ODD = [
+    ({"timestamp": "yesterday"}, "at"),
+    ({"timestamp": 5}, "at"),
+    ({"tokens": TOKENS | {"input": -5}}, "input"),
+    ({"tokens": TOKENS | {"cached": "many"}}, "cached"),
+    ({"tokens": TOKENS | {"thoughts": 1.5}}, "thoughts"),
+    ({"tokens": TOKENS | {"total": 2**70}}, "total"),
+    ({"model": 3}, "model"),
+    ({"type": ["gemini"]}, "type"),
+]
+
+
+@pytest.mark.parametrize(("odd", "column"), ODD, ids=[f"{c} {next(iter(o))} {n}" for n, (o, c) in enumerate(ODD)])
+def test_one_odd_value_costs_no_row(ws: gemnb.Workspace, write_session: Write, odd: Any, column: str) -> None:
+    write_session(header(), *TALK, gemini("g2", "y", model="gemini-2.5-pro", tokens=TOKENS) | odd)
+
+    frame = gemnb.messages_df(ws).set_index("message_id")
+    usage, sessions = gemnb.usage_df(ws, by="session"), gemnb.sessions_df(ws)
+
+    assert len(frame) == 3 and pd.isna(frame.loc["g2", column])
+    assert frame.attrs["gemnb"]["odd"] == {column: 1}
+    assert usage["total"].sum() == sessions["total"].sum() == frame["total"].sum()
+    assert usage.attrs["gemnb"]["odd"] == ({column: 1} if column not in ("model", "type") else {})
+
+
+def test_a_whole_number_with_a_point_is_one(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), user("u", "x"), gemini("g", "y", tokens={"total": 100.0}))
+
+    assert gemnb.messages_df(ws)["total"].dropna().to_list() == [100]
+    assert gemnb.usage_df(ws, by="session").attrs["gemnb"]["odd"] == {}
+
+
+def test_every_frame_tells_what_it_is_of(ws: gemnb.Workspace, write_session: Write, tmp_path: Path) -> None:
+    write_session(header(), *TALK)
+
+    for frame in FRAMES:
+        df = frame(ws)
+        df.to_parquet(tmp_path / "f.parquet")
+        told = pd.read_parquet(tmp_path / "f.parquet").attrs["gemnb"]
+        assert told == df.attrs["gemnb"] and "Workspace" in told["source"] and told["tz"] and told["odd"] == {}
+        assert told.get("prices", "genai-prices ").startswith("genai-prices ") or frame is gemnb.tool_calls_df
+
+
+@pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "1969-12-31T00:00:00Z"])
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
+def test_times_at_the_ends_of_the_calendar(ws: gemnb.Workspace, write_session: Write, stamp: str, zone: str) -> None:
+    write_session(header(), spent("g", 100, timestamp=stamp))
+
+    assert gemnb.messages_df(ws)["at"].dt.year.to_list() == [int(stamp[:4])]
+    for by in ("hour", "day", "week", "month"):
+        assert gemnb.usage_df(ws, by=by, tz=zone)["total"].to_list() == [100]
+
+
+@pytest.mark.parametrize("by", [*KEYS, tuple(KEYS)], ids=str)
+def test_no_rows_have_the_same_shape_by_any_group(ws: gemnb.Workspace, write_session: Write, by: Any) -> None:
+    empty = gemnb.usage_df(ws, by=by, tz="Asia/Kolkata")
+    write_session(header(), spent("a", 9, timestamp="2026-03-02T23:45:00Z"))
+
+    full = gemnb.usage_df(ws, by=by, tz="Asia/Kolkata")
+
+    columns = usage_columns([by] if isinstance(by, str) else by, "Asia/Kolkata")
+    assert [(c.name, c.dtype) for c in columns] == [(n, str(t)) for n, t in full.dtypes.items()]
+    assert empty.dtypes.astype(str).to_dict() == full.dtypes.astype(str).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("zone", "by", "begins"),
+    [
+        ("Asia/Kolkata", "hour", "2026-03-03 05:00:00+05:30"),
+        ("Asia/Kolkata", "day", "2026-03-03 00:00:00"),
+        ("Asia/Kolkata", "week", "2026-03-02 00:00:00"),
+        ("Asia/Kolkata", "month", "2026-03-01 00:00:00"),
+        ("America/New_York", "week", "2026-03-02 00:00:00"),
+    ],
+)
+def test_where_a_time_begins(ws: gemnb.Workspace, write_session: Write, zone: str, by: str, begins: str) -> None:
+    write_session(header(), spent("a", 9, timestamp="2026-03-02T23:45:00Z"))
+
+    assert str(gemnb.usage_df(ws, by=by, tz=zone)[by][0]) == begins
+
+
+@pytest.mark.parametrize(
+    ("zone", "stamps", "days"),
+    [
+        ("America/New_York", ["2026-03-08T04:59:00Z", "2026-03-08T05:00:00Z", "2026-03-09T03:59:00Z"], [1, 2]),
+        ("America/New_York", ["2026-11-01T04:00:00Z", "2026-11-02T04:59:00Z", "2026-11-02T05:00:00Z"], [2, 1]),
+        ("Africa/Cairo", ["2026-04-23T21:59:00Z", "2026-04-23T22:00:00Z", "2026-04-24T20:59:00Z"], [1, 2]),
+    ],
+    ids=["a day of 23 hours", "a day of 25 hours", "a day that has no midnight"],
+)
+def test_a_day_has_its_own_length(
+    ws: gemnb.Workspace, write_session: Write, zone: str, stamps: list[str], days: list[int]
+) -> None:
+    write_session(header(), *(spent(f"g{n}", 9, timestamp=at) for n, at in enumerate(stamps)))
+
+    assert gemnb.usage_df(ws, by=["day"], tz=zone)["answers"].to_list() == days
+
+
+def agents(write_session: Write) -> None:
+    """A session, its sub-agent, and that one's own."""
+    write_session(header(), user("u1", "x"), spent("g1", 100, model="gemini-2.5-pro"))
+    for parent, id, total in ((SID, "helper-1", 500), ("helper-1", "helper-2", 50)):
+        told = [user(f"u-{id}", "Count"), spent(f"g-{id}", total, model="gemini-2.5-pro")]
+        write_session(header(id, kind="subagent"), *told, name=f"{parent}/{id}.jsonl")
+
+
+def test_a_sub_agent_is_billed_with_its_parent_and_can_be_told_apart(ws: gemnb.Workspace, write_session: Write) -> None:
+    agents(write_session)
+
+    together = gemnb.usage_df(ws, by=["session"])
+    apart = gemnb.usage_df(ws, by=["session", "kind"])
+    messages = gemnb.messages_df(ws)
+
+    assert together[["session", "total"]].to_numpy().tolist() == [[SID, 650]]
+    assert apart[["kind", "total"]].to_numpy().tolist() == [["main", 100], ["subagent", 550]]
+    assert messages.groupby(messages["parent_id"].fillna(""))["total"].sum().to_dict() == {"": 100, SID: 550}
+
+
+def test_a_session_tells_what_its_sub_agents_spent(ws: gemnb.Workspace, write_session: Write) -> None:
+    agents(write_session)
+
+    (row,) = gemnb.sessions_df(ws).to_dict("records")
+    everything = gemnb.sessions_df(ws, hidden=True)
+
+    assert (row["total"], row["agents_total"]) == (100, 550) and row["agents_cost_usd"] > row["cost_usd"] > 0
+    assert everything["total"].sum() == 650 == gemnb.usage_df(ws)["total"].sum()
+    assert everything.set_index("session_id")["parent_id"].dropna().to_dict() == {"helper-1": SID, "helper-2": SID}
+
+
+def test_other_messages_of_one_id_are_not_copies(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), *TALK)
+    write_session(
+        header("bb22cc33-1"),
+        gemini("g1", "another", tokens=TOKENS, timestamp="2026-05-02T10:00:00.000Z"),
+        name="session-2026-05-02T10-00-bb22cc33.jsonl",
+    )
+
+    assert gemnb.usage_df(ws)["answers"].sum() == 2
+
+
+def test_free_tiers_are_a_persons_choice(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), spent("a", 9, model="gemini-2.5-pro"), spent("b", 9, model="mystery-1"))
+
+    assert gemnb.usage_df(ws, by="kind", prices="free")["cost_usd"].to_list() == [0.0]
+    chosen = gemnb.usage_df(ws, by="model", prices=["mystery-1"])
+    assert (chosen["cost_usd"] == 0).to_list() == [False, True] and chosen["unpriced"].sum() == 0
+    assert chosen.attrs["gemnb"]["prices"].endswith("; free: mystery-1")
+
+
+def test_a_total_says_how_much_of_it_has_no_price(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), spent("a", 9, model="gemini-2.5-pro"), spent("b", 70, model="mystery-1"))
+
+    (row,) = gemnb.usage_df(ws, by="kind").to_dict("records")
+
+    assert (row["answers"], row["unpriced"], row["total"], row["unpriced_total"]) == (2, 1, 79, 70)
+
+
+def test_the_outcome_is_told_by_the_note(ws: gemnb.Workspace, write_session: Write) -> None:
+    from gemnb.model.outcome import WORDS, Outcome
+
+    def note(id: str, kind: str, text: str) -> dict[str, Any]:
+        return gemini(id, text) | {"type": kind}
+
+    call = {"functionResponse": {"id": "c", "name": "f", "response": {"error": "no"}}}
+    write_session(
+        header(),
+        *(user("u1", "a"), gemini("g1", "b")),
+        *(user("u2", "a"), gemini("g2", "b"), note("i2", "info", WORDS[Outcome.MAX_TOKENS])),
+        *(user("u3", "a"), gemini("g3", "b"), user("r3", [call]), note("i3", "info", WORDS[Outcome.REFUSED])),
+        *(user("u4", "a"), note("e4", "error", "API Error: 500")),
+    )
+
+    told = gemnb.messages_df(ws).set_index("message_id")["outcome"].dropna().to_dict()
+
+    assert told == {"g1": "completed", "g2": "max_tokens", "g3": "refused", "u4": "error"}
+
+
+@pytest.mark.parametrize("value", [True, float("inf"), object(), b"x"], ids=repr)
+@pytest.mark.parametrize("dtype", ["str", "Int64", "category", "datetime64[us, UTC]"])
+def test_what_does_not_fit_is_na_and_counted(dtype: str, value: object) -> None:
+    told, odd = series([None, value], dtype)
+
+    assert told.isna().all() and odd == 1 and str(told.dtype) == dtype

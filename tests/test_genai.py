@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gemnb.errors import LlmError, NoKeyError
+from gemnb.model.outcome import Outcome
 from gemnb.model.records import Tokens
 from gemnb.model.turns import Turn
 from gemnb.services.answer import Answer
 from gemnb.services.genai import GenaiLlm, make_llm
-from gemnb.services.llm import Outcome
 from gemnb.services.tools import declare
 
 KEY = "AIzaSyNotARealKey0000000000000"

@@ -45,6 +45,4 @@ RETENTION: tuple[Column[PlanRow], ...] = (
 
 def retention_frame(rows: Iterable[PlanRow], facts: Mapping[str, object]) -> pd.DataFrame:
     """One row a session; columns as in `RETENTION`."""
-    frame = to_frame(rows, RETENTION)
-    frame.attrs["gemnb"] = dict(facts)
-    return frame
+    return to_frame(rows, RETENTION, facts)

@@ -29,6 +29,16 @@ class Tokens:
     """As reported; not always the sum of input, output, thoughts and tool."""
 
 
+LARGEST_COUNT = 2**53 - 1
+"""The largest whole number that the client's JSON tells exactly."""
+
+
+def as_count(value: object) -> int | None:
+    """`value` where it can be a number of tokens, and None where no service tells such: a word, less than nothing."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value <= LARGEST_COUNT else None  # type: ignore[operator, return-value]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought:
     """A summary of what the model thought before it answered."""

@@ -11,9 +11,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import Markdown, display
 
 from gemnb.errors import LlmError
+from gemnb.model.outcome import Outcome
 from gemnb.notebook.plain import printable
 from gemnb.services.chat import Cancelled, Chat, Reply
-from gemnb.services.llm import Outcome
 from gemnb.services.markdown import safe_markdown
 
 EVERY_S = 0.1

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gemnb.model.outcome import Outcome
 from gemnb.model.records import Message, Part, Thought, Tokens, text_of
-from gemnb.services.llm import Chunk, Outcome
+from gemnb.services.llm import Chunk
 
 OUTCOMES = {
     "STOP": Outcome.COMPLETED,
@@ -15,16 +16,6 @@ OUTCOMES = {
     "RECITATION": Outcome.RECITATION,
     **dict.fromkeys(("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"), Outcome.SAFETY),
 }
-WORDS = {
-    Outcome.SAFETY: "The answer was withheld by a safety filter. Ask in other words.",
-    Outcome.RECITATION: "The answer was withheld because it repeats protected material. Ask in other words.",
-    Outcome.MAX_TOKENS: "The answer was cut off at the model's output limit. Ask it to go on.",
-    Outcome.BLOCKED: "The prompt was blocked before the model saw it. Ask in other words.",
-    Outcome.REFUSED: "A tool call was not allowed, so the answer ends here.",
-    Outcome.CANCELLED: "The answer was stopped before it was complete.",
-    Outcome.TURN_LIMIT: "The model called tools for too many rounds. Ask it to go on, or raise `chat.max_rounds`.",
-}
-"""What a person reads, and the record says, after an answer that is not complete."""
 
 _THOUGHT = re.compile(r"\s*\*\*(.+?)\*\*\s*(.*)", re.DOTALL)
 

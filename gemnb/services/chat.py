@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
 from gemnb.errors import GemnbWarning, LlmError, TurnLimitError
-from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall
+from gemnb.model.outcome import WORDS, Outcome
+from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall, as_count
 from gemnb.model.session import HistoryStep
 from gemnb.model.talk import SNAPSHOT, is_injected, prompts
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services import compression
 from gemnb.services import tools as tool_service
-from gemnb.services.answer import WORDS, Answer
+from gemnb.services.answer import Answer
 from gemnb.services.audit import FLOOR, NO_FACTS
 from gemnb.services.compression import Compression, Status
 from gemnb.services.live_talk import Clock, LiveTalk, ids_of, iso
-from gemnb.services.llm import Chunk, Llm, Outcome, ToolDeclaration
+from gemnb.services.llm import Chunk, Llm, ToolDeclaration
 from gemnb.services.tools import ToolResult
 from gemnb.store.live import LiveJournal
 
@@ -389,14 +390,12 @@ def _answered(call: ToolCall, result: ToolResult, timestamp: str) -> ToolCall:
 
 
 def summed(spent: Sequence[Tokens]) -> Tokens | None:
-    """The sum of each kind of token; None for no request that told any."""
+    """The sum of each kind of token; None for no request that told any, and for a kind that none told."""
     if not spent:
         return None
-    return Tokens(
-        input=sum(t.input or 0 for t in spent),
-        output=sum(t.output or 0 for t in spent),
-        cached=sum(t.cached or 0 for t in spent),
-        thoughts=sum(t.thoughts or 0 for t in spent),
-        tool=sum(t.tool or 0 for t in spent),
-        total=sum(t.total or 0 for t in spent),
-    )
+    return Tokens(**{kind.name: _sum(getattr(told, kind.name) for told in spent) for kind in fields(Tokens)})
+
+
+def _sum(told: Iterable[object]) -> int | None:
+    known = [count for count in map(as_count, told) if count is not None]
+    return sum(known) if known else None

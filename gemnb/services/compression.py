@@ -8,13 +8,14 @@ from datetime import datetime
 from enum import StrEnum
 from html import escape
 
+from gemnb.model.outcome import Outcome
 from gemnb.model.records import JsonObject, Message, Part, Tokens, ToolCall
 from gemnb.model.talk import SNAPSHOT
 from gemnb.model.turns import Turn
 from gemnb.services.answer import Answer
 from gemnb.services.audit import FLOOR, NO_FACTS, Audit, audit, with_pins
 from gemnb.services.audit_facts import Fact
-from gemnb.services.llm import Llm, Outcome
+from gemnb.services.llm import Llm
 from gemnb.services.prices import list_price
 from gemnb.services.projection import history
 from gemnb.services.tokens import content_units, context_limit, estimate_tokens, estimate_turns

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol
 
 from gemnb.model.records import JsonObject, Part, Tokens
 from gemnb.model.turns import Turn
-
-
-class Outcome(StrEnum):
-    """How a prompt ended."""
-
-    COMPLETED = "completed"
-    SAFETY = "safety"
-    RECITATION = "recitation"
-    MAX_TOKENS = "max_tokens"
-    BLOCKED = "blocked"
-    """The prompt itself was not let through."""
-    REFUSED = "refused"
-    """The person did not let a tool run."""
-    CANCELLED = "cancelled"
-    TURN_LIMIT = "turn_limit"
-    """The tools went on for more rounds than `Chat.max_rounds`."""
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)

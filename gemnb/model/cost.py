@@ -1,0 +1,29 @@
+"""What an answer cost, and the shape of whatever tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from gemnb.model.records import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of one message in US dollars, by kind."""
+
+    input: float
+    """Of the prompt tokens that did not come from the cache."""
+    cached: float
+    output: float
+    thoughts: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.input + self.cached + self.output + self.thoughts
+
+
+Price = Callable[[str | None, Tokens, datetime | None], Cost | None]
+"""Model, tokens and time of a message to its cost; None where no price is known."""
