@@ -373,7 +373,7 @@ def test_the_outcome_is_told_by_the_note(ws: gemnb.Workspace, write_session: Wri
     assert told == {"g1": "completed", "g2": "max_tokens", "g3": "refused", "u4": "error"}
 
 
-@pytest.mark.parametrize("value", [True, float("inf"), object(), b"x"], ids=repr)
+@pytest.mark.parametrize("value", [True, float("inf"), object(), b"x"], ids=["flag", "inf", "object", "bytes"])
 @pytest.mark.parametrize("dtype", ["str", "Int64", "category", "datetime64[us, UTC]"])
 def test_what_does_not_fit_is_na_and_counted(dtype: str, value: object) -> None:
     told, odd = series([None, value], dtype)
