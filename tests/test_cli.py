@@ -81,3 +81,19 @@ def test_the_doctor_tells_what_is_wrong(
 
     told = capsys.readouterr().out
     assert "BAD registry" in told and "BAD settings" in told
+
+
+def test_the_doctor_looks_at_widgets_and_recording(
+    root: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(root)
+    (home / ".gemini").mkdir(parents=True)
+
+    main(["doctor"])
+    well = capsys.readouterr().out
+    (home / ".gemini/tmp").write_text("in the way")
+    main(["doctor"])
+    ill = capsys.readouterr().out
+
+    assert "ok  widgets: " in well and f"ok  recording: talks are kept in {home}" in well
+    assert "BAD recording: " in ill and "move it away" in ill

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from gemnb.services.genai import KEY_NAMES
@@ -14,6 +17,12 @@ from gemnb.store.projects import Projects
 from gemnb.store.settings import load_settings
 
 PACKAGES = ("gemnb", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "pandas", "google-genai")
+
+
+WIDGETS = ("ipywidgets", "anywidget")
+LAB_WIDGETS = Path("share/jupyter/labextensions/@jupyter-widgets/jupyterlab-manager")
+LEAST_FREE = 50_000_000
+"""Bytes on the disk below which a talk may soon not be recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,8 @@ def examine(root: Path, environ: Mapping[str, str]) -> list[Finding]:
         *_projects(home, str(root)),
         *_settings(home, str(root), environ),
         _key(environ),
+        _recording(home, str(root)),
+        *_widgets(),
         *_versions(),
     ]
 
@@ -84,6 +95,40 @@ def _key(environ: Mapping[str, str]) -> Finding:
     if name or environ.get("GOOGLE_GENAI_USE_VERTEXAI"):
         return Finding("key", f"{name or 'Vertex AI'} is set")
     return Finding("key", "none", advice="set GEMINI_API_KEY to talk; looking at sessions needs none")
+
+
+def _recording(home: Path, root: str) -> Finding:
+    """Whether a talk of this project could be recorded, as far as that shows without writing."""
+    store = home / ".gemini"
+    slug = Projects(home).slug(root)
+    chats = store / "tmp" / slug / "chats" if slug else store / "tmp"
+    there = next(folder for folder in (chats, *chats.parents) if folder.exists())
+    if not there.is_dir():
+        return Finding(
+            "recording", f"{there} is no folder", well=False, advice="move it away; talks are not recorded"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        return Finding("recording", f"{there} cannot be written", well=False, advice="talks would not be recorded")
+    free = shutil.disk_usage(there).free
+    if free < LEAST_FREE:
+        told = f"{free:,} bytes are free in {there}"
+        return Finding("recording", told, well=False, advice="make room: talks go on unrecorded on a full disk")
+    return Finding("recording", f"talks are kept in {chats}")
+
+
+def _widgets() -> Iterator[Finding]:
+    """Whether the front end has what it needs to show the session browser."""
+    for name in WIDGETS:
+        if find_spec(name) is None:
+            yield Finding("widgets", f"{name} is not installed", well=False, advice=f"pip install {name}")
+            return
+    folders = [Path(folder) for folder in (sys.prefix, sys.base_prefix)]
+    extension = next((f for f in folders if (f / LAB_WIDGETS).is_dir()), None)
+    if extension is None:
+        advice = "pip install jupyterlab_widgets where JupyterLab runs, if the browser shows as a table only"
+        yield Finding("widgets", "JupyterLab's part is not in this environment", advice=advice)
+    else:
+        yield Finding("widgets", "anywidget and JupyterLab's part are there")
 
 
 def _versions() -> Iterator[Finding]:
