@@ -12,6 +12,7 @@ GemnbError
 │   └── NothingToUndoError       NOTHING_TO_UNDO
 ├── UnsafePathError              UNSAFE_PATH
 ├── CheckpointError              INVALID_CHECKPOINT
+├── TrashError                   TRASH
 ├── SettingsError                INVALID_SETTINGS
 ├── TurnLimitError               TURN_LIMIT
 ├── LlmError                     LLM_ERROR
@@ -129,6 +130,12 @@ class CheckpointError(GemnbError):
     """A checkpoint tag that cannot be, is not there, or is there already."""
 
     code = "INVALID_CHECKPOINT"
+
+
+class TrashError(GemnbError):
+    """A deletion that cannot be undone as asked; nothing was moved."""
+
+    code = "TRASH"
 
 
 class SettingsError(GemnbError):

@@ -7,11 +7,11 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoSessionsError
+from gemnb.errors import CheckpointError, CurrentSessionError, GemnbWarning, NoChatError, NoSessionsError
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
@@ -34,8 +34,11 @@ from gemnb.store.live import LiveJournal
 from gemnb.store.paths import encode_tag, home_folder, is_file_name, project_hash, session_file_name
 from gemnb.store.projects import Project, Projects
 from gemnb.store.recorder import Recorder
-from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore, discard
+from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings, load_settings
+from gemnb.store.trash import Disposed, Restored, Trash, dispose, remove
+
+TRASH_DAYS = 30
 
 Clock = Callable[[], datetime]
 
@@ -71,6 +74,9 @@ class Workspace:
         self._projects = Projects(home)
         self.store = SessionStore(lambda: folders or self._projects.folders(root), clock=clock)
         self._folders = folders
+        self.trash = Trash(trash_folder(home, environ), store=home / ".gemini", clock=clock)
+        self.trash_days = TRASH_DAYS
+        """Days that a deleted session can be brought back; what is older goes with the next deletion."""
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}: slug {self.slug}, home {self.home}>"
@@ -183,14 +189,38 @@ class Workspace:
         session = self.store.load(info)
         return self._fork(session) if fork else self._attach(session, info)
 
-    def delete(self, identifier: str | int) -> Deleted:
-        """Delete a session with all that belongs to it; the answer tells what went and what stayed.
+    def delete(self, identifier: str | int, *, purge: bool = False) -> Deleted:
+        """Move a session with all that belongs to it to the trash; the answer tells what went and what stayed.
+
+        Args:
+            identifier: see `find`.
+            purge: delete it for good instead.
 
         Raises:
             CurrentSessionError: it is the current one.
         """
         info = self.find(identifier)
-        return self.store.delete(info, current=self._current)
+        if info.id == self._current:
+            raise CurrentSessionError(f"{info.title!r} is the current session; resume or start another one first.")
+        done = self._dispose(info, self.store.families()(info), how="delete", batch=uuid.uuid4().hex, purge=purge)
+        return Deleted(info.id, info.title, done.gone, done.stayed, purge)
+
+    def undo_deletion(self, how: str | None = None) -> Restored:
+        """Bring back what was deleted last, exactly as it was: one session, or all that one cleaning took.
+
+        Args:
+            how: only the last deletion of this kind: `delete`, or `retention`.
+
+        Raises:
+            TrashError: the trash holds none, or something stands in the way; nothing was moved.
+        """
+        return self.trash.undo(how)
+
+    def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
+        self.trash.purge(timedelta(days=self.trash_days))
+        if purge:
+            return dispose(paths, remove)
+        return self.trash.put(paths, session_id=info.id, title=info.title, how=how, batch=batch)
 
     def search(
         self, query: str, *, projects: str = "current", hidden: bool = False, limit: int | None = None
@@ -241,14 +271,14 @@ class Workspace:
             problem,
             now=self.clock(),
             family=self.store.families(),
-            delete=self._clean_one,
+            delete=partial(self._clean_one, uuid.uuid4().hex),
         )
 
-    def _clean_one(self, candidate: Candidate) -> Sequence[tuple[Path, str]]:
+    def _clean_one(self, batch: str, candidate: Candidate, purge: bool) -> Sequence[tuple[Path, str]]:
         """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
         if candidate.session_id == self._current:
             return [(candidate.session.path, "it is the current session now")]
-        return discard(candidate.session, candidate.paths).stayed
+        return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge).stayed
 
     def projects(self) -> list[Project]:
         """Every project of the store, orphans too."""
@@ -418,6 +448,15 @@ def open_workspace(
 def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
     """Every project of the store below `home` (by default as in `open_workspace`), orphans too."""
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
+
+
+def trash_folder(home: Path, environ: Mapping[str, str]) -> Path:
+    """Where the trash of a store stands: among the person's data, or beside a store that lies elsewhere."""
+    if home != Path(environ.get("HOME") or Path.home()):
+        return home / ".gemnb" / "trash"
+    from platformdirs import user_data_path
+
+    return user_data_path("gemnb", appauthor=False) / "trash"
 
 
 def _fraction(value: object) -> float:

@@ -149,14 +149,14 @@ def test_what_belongs_to_a_kept_session_stays(ws: gemnb.Workspace, write_session
 def test_where_the_file_stays_all_of_it_stays(ws: gemnb.Workspace, write_session: Write, monkeypatch: Any) -> None:
     path = old(write_session, 1, days=40)
     log = artifact(path, "logs/session-00000001-0000-4000-8000-000000000000.jsonl")
-    unlink = os.unlink
+    rename = Path.rename
 
-    def refuse(target: Any, **more: Any) -> None:
-        if Path(target) == path:
+    def refuse(source: Path, target: Any) -> Path:
+        if source == path:
             raise PermissionError(13, "Permission denied")
-        unlink(target, **more)
+        return rename(source, target)
 
-    monkeypatch.setattr(os, "unlink", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
     result = ws.retention().apply()
 
     assert (result.deleted, result.failed) == (0, 1) and path.exists() and log.exists()

@@ -214,14 +214,13 @@ def test_the_current_session_is_not_deleted(ws: gemnb.Workspace, write_session: 
 
 def test_what_cannot_be_deleted_stays_and_says_why(ws: gemnb.Workspace, write_session: Write, monkeypatch: Any) -> None:
     path = write_session(header(), *TALK)
-    before = os.unlink
 
-    def refuse(target: Any, **_: Any) -> None:
-        raise PermissionError(13, "Permission denied", str(target))
+    def refuse(source: Any, target: Any, **_: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(source))
 
-    monkeypatch.setattr(os, "unlink", refuse)
-    deleted = ws.delete("1")
-    monkeypatch.setattr(os, "unlink", before)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuse)
+        deleted = ws.delete("1")
 
     assert path.exists() and deleted.stayed == ((path, "Permission denied"),)
 

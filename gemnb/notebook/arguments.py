@@ -12,8 +12,8 @@ from gemnb.errors import GemnbError
 TAKES: dict[str, dict[str | None, tuple[str, ...]]] = {
     "sessions": {
         None: ("all", "hidden", "df", "search"),
-        "delete": ("session",),
-        "retention": ("apply",),
+        "delete": ("session", "purge", "undo"),
+        "retention": ("apply", "purge", "undo"),
         "usage": ("all", "by"),
     },
     "resume": {
@@ -82,6 +82,8 @@ def sessions_parser() -> Parser:
     parser.add_argument("--search", metavar="WORDS")
     parser.add_argument("--by", default="day,model")
     parser.add_argument("--apply", action="store_true")
+    parser.add_argument("--purge", action="store_true")
+    parser.add_argument("--undo", action="store_true")
     return parser
 
 

@@ -109,7 +109,10 @@ def deleted_html(deleted: Deleted) -> str:
     """What went and what stayed."""
     stayed = "".join(f"<li>{escape(clean_line(str(p)))}: {escape(clean_line(why))}</li>" for p, why in deleted.stayed)
     left = f"<p>Stayed:</p><ul>{stayed}</ul>" if stayed else ""
-    return f"<p>Deleted <b>{escape(deleted.title)}</b>, {len(deleted.gone)} files and folders.</p>{left}"
+    if not deleted.gone:
+        return f"<p>Nothing of <b>{escape(deleted.title)}</b> was deleted.</p>{left}"
+    after = "It is gone for good." if deleted.purged else _code("`%sessions delete --undo` brings it back.")
+    return f"<p>Deleted <b>{escape(deleted.title)}</b>, {len(deleted.gone)} files and folders. {after}</p>{left}"
 
 
 def _code(text: str) -> str:
@@ -134,6 +137,7 @@ PLAIN = (
     "gemnb.services.chat.Reply",
     "gemnb.services.export.Exported",
     "gemnb.store.sessions.Deleted",
+    "gemnb.store.trash.Restored",
     "gemnb.notebook.stream.ShownReply",
     "gemnb.services.memory.Memory",
     "gemnb.services.memory_inbox.Inbox",

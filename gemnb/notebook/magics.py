@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # `%load_ext gemnb` is quick: what a magic works with is impo
     from gemnb.services.retention import CleanupResult, RetentionPlan
     from gemnb.store.checkpoints import Checkpoint
     from gemnb.store.sessions import Deleted
+    from gemnb.store.trash import Restored
     from gemnb.workspace import Workspace
 
 
@@ -48,19 +49,29 @@ def _list(workspace: Workspace, args: Namespace) -> Any:
     return workspace.listing(everywhere=args.all, hidden=args.hidden)
 
 
-def _delete(workspace: Workspace, args: Namespace) -> Deleted:
+def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
+    if args.undo:
+        if args.session or args.purge:
+            raise UsageMistake("%sessions delete --undo: it takes nothing beside it.")
+        return workspace.undo_deletion("delete")
     if not args.session:
         raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
-    return workspace.delete(args.session)
+    return workspace.delete(args.session, purge=args.purge)
 
 
 def _usage(workspace: Workspace, args: Namespace) -> Any:
     return gemnb.usage_df("all" if args.all else workspace, by=args.by.split(","))
 
 
-def _retention(workspace: Workspace, args: Namespace) -> RetentionPlan | CleanupResult:
+def _retention(workspace: Workspace, args: Namespace) -> RetentionPlan | CleanupResult | Restored:
+    if args.undo:
+        if args.apply or args.purge:
+            raise UsageMistake("%sessions retention --undo: it takes nothing beside it.")
+        return workspace.undo_deletion("retention")
+    if args.purge and not args.apply:
+        raise UsageMistake("%sessions retention --purge: say `--apply --purge` to delete for good what is due.")
     plan = workspace.retention()
-    return plan.apply() if args.apply else plan
+    return plan.apply(purge=args.purge) if args.apply else plan
 
 
 SESSIONS: dict[str | None, Callable[[Workspace, Namespace], Any]] = {
@@ -169,8 +180,9 @@ class Gemnb(Magics):
 
         `%sessions` numbers them as the terminal client does; `--all` takes every project of the store, `--hidden` adds
         what is not shown, and why, `--df` gives a DataFrame, `--search WORDS` what was said. `%sessions delete 2`
-        deletes by number, id or a unique prefix of one. `%sessions usage --by month,model` tells what was spent.
-        `%sessions retention` tells what the settings would delete and why; `--apply` does it.
+        deletes by number, id or a unique prefix of one, `%sessions delete --undo` brings the last one back; `--purge`
+        deletes for good. `%sessions usage --by month,model` tells what was spent.
+        `%sessions retention` tells what the settings would delete and why; `--apply` does it, `--undo` brings it back.
 
             s = %sessions --hidden
         """

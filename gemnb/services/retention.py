@@ -60,6 +60,9 @@ class Candidate:
         return self.session.id
 
 
+Delete = Callable[[Candidate, bool], Sequence[tuple[Path, str]]]
+
+
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
     """What the execution of a plan did."""
@@ -71,9 +74,13 @@ class CleanupResult:
     gone: tuple[Path, ...] = ()
     stayed: tuple[tuple[Path, str], ...] = ()
     """What was left although the plan had it, and why."""
+    purged: bool = False
+    """Whether they are gone for good; else they wait in the trash."""
 
     def __str__(self) -> str:
         told = f"{self.deleted} sessions deleted, {self.skipped} kept, {self.failed} failed, of {self.scanned}."
+        if self.deleted and not self.purged:
+            told += " `%sessions retention --undo` brings them back."
         return "\n".join([told, *(f"  stayed: {path} ({why})" for path, why in self.stayed)])
 
 
@@ -85,16 +92,20 @@ class RetentionPlan:
     problem: str | None
     """Why nothing is cleaned at all, where the settings make no sense."""
     candidates: tuple[Candidate, ...]
-    _delete: Callable[[Candidate], Sequence[tuple[Path, str]]] = field(repr=False, default=lambda _: ())
-    """Deletes one; gives what stayed and why."""
+    _delete: Delete = field(repr=False, default=lambda _candidate, _purge: ())
+    """Deletes one, for good where told; gives what stayed and why."""
 
     @property
     def due(self) -> tuple[Candidate, ...]:
         """Those that would go."""
         return tuple(c for c in self.candidates if c.decision == "delete")
 
-    def apply(self) -> CleanupResult:
-        """Do exactly this plan; what changed since it was made is left alone and counted. One failure stops nothing."""
+    def apply(self, *, purge: bool = False) -> CleanupResult:
+        """Do exactly this plan; what changed since it was made is left alone and counted. One failure stops nothing.
+
+        Args:
+            purge: delete for good; else it goes to the trash, and `ws.undo_deletion("retention")` brings it back.
+        """
         gone: list[Path] = []
         stayed: list[tuple[Path, str]] = []
         failed = deleted = 0
@@ -102,14 +113,14 @@ class RetentionPlan:
             if why := _changed(candidate):
                 stayed.append((candidate.session.path, why))
                 continue
-            left = self._delete(candidate)
+            left = self._delete(candidate, purge)
             failed += bool(left)
             deleted += not left
             stayed += left
             kept = {path for path, _ in left}
             gone += [path for path in candidate.paths if path not in kept]
         total = len(self.candidates)
-        return CleanupResult(total, deleted, total - deleted - failed, failed, tuple(gone), tuple(stayed))
+        return CleanupResult(total, deleted, total - deleted - failed, failed, tuple(gone), tuple(stayed), purge)
 
     def __str__(self) -> str:
         if self.problem:
@@ -204,7 +215,7 @@ def plan(
     *,
     now: datetime,
     family: Callable[[SessionInfo], Sequence[Path]],
-    delete: Callable[[Candidate], Sequence[tuple[Path, str]]],
+    delete: Delete,
 ) -> RetentionPlan:
     """What `policy` says of each of `rows`.
 

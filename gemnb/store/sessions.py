@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from pathlib import Path
 
 from gemnb.errors import (
     AmbiguousSessionError,
-    CurrentSessionError,
     NoSessionsError,
     UnknownSessionError,
     UnreadableSessionError,
@@ -42,10 +40,15 @@ class Deleted:
     gone: tuple[Path, ...]
     stayed: tuple[tuple[Path, str], ...] = ()
     """What could not be deleted, and why."""
+    purged: bool = False
+    """Whether it is gone for good; else it waits in the trash."""
 
     def __str__(self) -> str:
         kept = "".join(f"\n  stayed: {path} ({why})" for path, why in self.stayed)
-        return f"Deleted {self.title!r} [{self.session_id}], {len(self.gone)} files and folders.{kept}"
+        if not self.gone:
+            return f"Nothing of {self.title!r} [{self.session_id}] was deleted.{kept}"
+        after = "gone for good" if self.purged else "`%sessions delete --undo` brings it back"
+        return f"Deleted {self.title!r} [{self.session_id}], {len(self.gone)} files and folders; {after}.{kept}"
 
 
 class SessionStore:
@@ -118,16 +121,6 @@ class SessionStore:
             return [*first, *(path for folder in folders for path in artifacts(folder, info.id, spared=spared))]
 
         return family
-
-    def delete(self, info: SessionInfo, *, current: str | None = None) -> Deleted:
-        """Delete a session with all that belongs to it, by its full id.
-
-        Raises:
-            CurrentSessionError: it is the current one.
-        """
-        if current is not None and info.id == current:
-            raise CurrentSessionError(f"{info.title!r} is the current session; resume or start another one first.")
-        return discard(info, self.families()(info))
 
     def short_ids(self) -> set[str]:
         """The 8 characters that session files end in; a new id must not have them."""
@@ -308,38 +301,3 @@ def resolve(identifier: str, rows: Sequence[SessionInfo]) -> SessionInfo:
     if matches:
         raise AmbiguousSessionError(wanted, matches=[row.id for row in matches])
     raise UnknownSessionError(wanted, known=len(shown))
-
-
-def discard(info: SessionInfo, paths: Sequence[Path]) -> Deleted:
-    """Remove `paths` of a session, its files first: where one of these stays, what belongs to it stays too."""
-    gone: list[Path] = []
-    stayed: list[tuple[Path, str]] = []
-    for number, path in enumerate(paths):
-        try:
-            remove(path)
-            gone.append(path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            stayed.append((path, error.strerror or str(error)))
-            if path.parent.name == "chats" and kind_of(path) != "folder":
-                stayed += [(left, "the session's file stays, so this does") for left in paths[number + 1 :]]
-                break
-    return Deleted(info.id, info.title, tuple(gone), tuple(stayed))
-
-
-def remove(path: Path) -> None:
-    """Remove a file, or a folder with all in it; a link in its place is left alone.
-
-    Raises:
-        OSError: it could not be removed.
-    """
-    match kind_of(path):
-        case "file":
-            path.unlink()
-        case "folder":
-            shutil.rmtree(path)
-        case None:
-            raise FileNotFoundError(path)
-        case _:
-            raise OSError(f"{path} is a link or a device")

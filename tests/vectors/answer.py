@@ -26,9 +26,10 @@ from gemnb.store.checkpoints import Checkpoints
 from gemnb.store.paths import decode_tag
 from gemnb.store.projects import MARKER, Projects
 from gemnb.store.replay import Fold, parse_time, read_fold
-from gemnb.store.sessions import SessionStore, discard
+from gemnb.store.sessions import SessionStore
 from gemnb.store.settings import Settings
 from gemnb.store.titles import age_of, short_age
+from gemnb.store.trash import dispose, remove
 
 Request = dict[str, Any]
 
@@ -317,7 +318,7 @@ def clean(request: Request, folder: Path) -> Any:
         problem,
         now=now,
         family=store.families(),
-        delete=lambda candidate: discard(candidate.session, candidate.paths).stayed,
+        delete=lambda candidate, _purge: dispose(candidate.paths, remove).stayed,
     )
     off = problem is not None or not policy.enabled
     done = retention.CleanupResult() if off else plan.apply()

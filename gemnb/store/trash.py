@@ -1,0 +1,294 @@
+"""Where deleted sessions wait: moved out of the store with a manifest, brought back as they were, or gone for good."""
+
+from __future__ import annotations
+
+import errno
+import filecmp
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from gemnb.errors import TrashError
+from gemnb.store.paths import kind_of
+
+MANIFEST = "manifest.json"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trashed:
+    """One session in the trash, with all that belonged to it."""
+
+    folder: Path
+    """Its folder in the trash; what was moved lies in it as `0`, `1`, …"""
+    session_id: str
+    title: str
+    deleted_at: datetime
+    how: str
+    """`delete`, or `retention`."""
+    batch: str
+    """What was deleted together is brought back together."""
+    paths: tuple[Path, ...]
+    """Where each came from."""
+    times: tuple[tuple[Path, int, int], ...] = ()
+    """Each folder that lost something: its modification time in ns before and after."""
+
+    @property
+    def held(self) -> list[tuple[Path, Path]]:
+        """What really is in the trash, and where it came from: a move that was cut off left the rest in the store."""
+        pairs = [(self.folder / str(number), path) for number, path in enumerate(self.paths)]
+        return [(inside, path) for inside, path in pairs if kind_of(inside) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What an undo brought back."""
+
+    entries: tuple[Trashed, ...] = ()
+
+    def __str__(self) -> str:
+        titles = "".join(f"\n  {entry.title} [{entry.session_id}]" for entry in self.entries)
+        return f"{len(self.entries)} sessions are back, as they were.{titles}"
+
+
+@dataclass(frozen=True, slots=True)
+class Disposed:
+    """What went, and what stayed and why."""
+
+    gone: tuple[Path, ...] = ()
+    stayed: tuple[tuple[Path, str], ...] = ()
+
+
+class Trash:
+    """The trash of one store.
+
+    Args:
+        folder: where it stands, outside the store; made with the first deletion.
+        store: the `.gemini` folder that things come from; nothing is brought back outside it.
+        clock: aware time.
+    """
+
+    def __init__(self, folder: Path, *, store: Path, clock: Callable[[], datetime]) -> None:
+        self.folder = folder
+        self._store = store
+        self._clock = clock
+
+    def entries(self) -> list[Trashed]:
+        """What is in the trash, oldest first; a folder without a manifest that can be read is no entry."""
+        if kind_of(self.folder) != "folder":
+            return []
+        found = (self._read(path) for path in sorted(self.folder.iterdir()) if kind_of(path) == "folder")
+        return sorted((entry for entry in found if entry), key=lambda entry: (entry.deleted_at, entry.folder.name))
+
+    def put(self, paths: Sequence[Path], *, session_id: str, title: str, how: str, batch: str) -> Disposed:
+        """Move `paths` of one session here, its files first; where one of these stays, the rest stays too.
+
+        The manifest is on disk before the first move, so that whatever stops it, nothing is lost.
+        """
+        at = self._clock().astimezone(UTC)
+        entry = self.folder / f"{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
+        before = {path.parent: _mtime_ns(path.parent) for path in paths}
+        told: dict[str, Any] = {
+            "version": VERSION,
+            "sessionId": session_id,
+            "title": title,
+            "deletedAt": at.isoformat(),
+            "how": how,
+            "batch": batch,
+            "paths": [os.fspath(path) for path in paths],
+            "times": [],
+        }
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            entry.mkdir(mode=0o700)
+            _write_manifest(entry, told)
+        except OSError as error:
+            why = f"the trash {self.folder} cannot be written ({error.strerror or error}); `--purge` deletes without it"
+            return Disposed((), tuple((path, why) for path in paths))
+        targets = {path: entry / str(number) for number, path in enumerate(paths)}
+        done = dispose(paths, lambda path: move(path, targets[path]))
+        told["times"] = [[os.fspath(p), ns, _mtime_ns(p)] for p, ns in before.items() if ns is not None]
+        if done.gone:
+            with suppress(OSError):  # the first manifest will do: only the folders' times are not known then
+                _write_manifest(entry, told)
+        else:
+            shutil.rmtree(entry, ignore_errors=True)
+        return done
+
+    def undo(self, how: str | None = None) -> Restored:
+        """Bring back what was deleted last, with everything that was deleted together with it.
+
+        Args:
+            how: only a deletion of this kind, `retention` or `delete`.
+
+        Raises:
+            TrashError: nothing is there, or something stands in the way; nothing was moved.
+        """
+        entries = [entry for entry in self.entries() if how in (None, entry.how)]
+        if not entries:
+            raise TrashError(f"There is no deletion to undo in the trash ({self.folder}).")
+        together = [entry for entry in entries if entry.batch == entries[-1].batch]
+        self.restore(together)
+        return Restored(tuple(together))
+
+    def restore(self, entries: Sequence[Trashed]) -> None:
+        """Bring `entries` back to where they came from, byte for byte and with their times.
+
+        Raises:
+            TrashError: something stands in the way, or a way leads out of the store; nothing was moved.
+        """
+        for entry in entries:
+            for inside, path in entry.held:
+                self._check(inside, path)
+        for entry in reversed(entries):
+            as_left = [(folder, before) for folder, before, after in entry.times if _mtime_ns(folder) == after]
+            try:
+                for inside, path in entry.held:
+                    _bring_back(inside, path)
+            except OSError as error:
+                raise TrashError(
+                    f"{entry.title!r} could not be brought back whole ({error.strerror or error}); what is missing is"
+                    f" still in {entry.folder}. Undo once more when that is mended."
+                ) from error
+            for folder, before in as_left:
+                os.utime(folder, ns=(before, before))
+            shutil.rmtree(entry.folder, ignore_errors=True)
+
+    def purge(self, older_than: timedelta = timedelta(0)) -> int:
+        """Delete for good what has been here longer than `older_than`; how many sessions that were."""
+        last = self._clock() - older_than
+        old = [entry for entry in self.entries() if entry.deleted_at <= last]
+        for entry in old:
+            shutil.rmtree(entry.folder, ignore_errors=True)
+        return len(old)
+
+    def _check(self, inside: Path, path: Path) -> None:
+        store = self._store.resolve()
+        parents = [parent for parent in path.parents if parent.is_relative_to(self._store)]
+        if ".." in path.parts or not parents or not path.parent.resolve().is_relative_to(store):
+            raise TrashError(f"{path} does not lie in {self._store}: nothing was brought back.")
+        if kind_of(path) is not None and not _same(inside, path):
+            raise TrashError(f"{path} is there again: nothing was brought back. Move it away, then undo once more.")
+
+    def _read(self, folder: Path) -> Trashed | None:
+        path = folder / MANIFEST
+        if kind_of(path) != "file":
+            return None
+        try:
+            told = json.loads(path.read_bytes())
+            at = datetime.fromisoformat(told["deletedAt"])
+            paths = tuple(Path(text) for text in told["paths"])
+            times = tuple((Path(text), int(before), int(after)) for text, before, after in told["times"] if after)
+            named = (str(told[name]) for name in ("sessionId", "title", "how", "batch"))
+            session_id, title, how, batch = named
+            return Trashed(folder, session_id, title, at, how, batch, paths, times)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def dispose(paths: Sequence[Path], act: Callable[[Path], None]) -> Disposed:
+    """Do `act` to each of `paths`, a session's files first: where one of these stays, what belongs to it stays too."""
+    gone: list[Path] = []
+    stayed: list[tuple[Path, str]] = []
+    for number, path in enumerate(paths):
+        try:
+            act(path)
+            gone.append(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            stayed.append((path, error.strerror or str(error)))
+            if path.parent.name == "chats" and kind_of(path) != "folder":
+                stayed += [(left, "the session's file stays, so this does") for left in paths[number + 1 :]]
+                break
+    return Disposed(tuple(gone), tuple(stayed))
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all in it; a link in its place is left alone.
+
+    Raises:
+        OSError: it could not be removed.
+    """
+    if _kind(path) == "folder":
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def move(path: Path, target: Path) -> None:
+    """Move a file or folder; to another file system by a copy that is whole before the original goes.
+
+    Raises:
+        OSError: it could not be moved, or it is a link or a device.
+    """
+    kind = _kind(path)
+    try:
+        path.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = target.with_name(f"{target.name}.part")
+        try:
+            if kind == "folder":
+                shutil.copytree(path, part, symlinks=True)
+            else:
+                shutil.copy2(path, part, follow_symlinks=False)
+            part.rename(target)
+        except OSError:
+            if kind_of(part) is not None:
+                remove(part)
+            raise
+        remove(path)
+
+
+def _kind(path: Path) -> str:
+    kind = kind_of(path)
+    if kind is None:
+        raise FileNotFoundError(path)
+    if kind == "other":
+        raise OSError(f"{path} is a link or a device")
+    return kind
+
+
+def _bring_back(inside: Path, path: Path) -> None:
+    if kind_of(path) is not None:  # the same bytes: the move was cut off after its copy
+        remove(inside)
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    move(inside, path)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether both are the same, byte for byte."""
+    kind = kind_of(one)
+    if kind != kind_of(other) or kind == "other":
+        return False
+    if kind == "file":
+        return filecmp.cmp(one, other, shallow=False)
+    names = sorted(path.name for path in one.iterdir())
+    return names == sorted(path.name for path in other.iterdir()) and all(_same(one / n, other / n) for n in names)
+
+
+def _mtime_ns(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _write_manifest(entry: Path, told: dict[str, Any]) -> None:
+    part = entry / f"{MANIFEST}.part"
+    number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        json.dump(told, file, ensure_ascii=False, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(entry / MANIFEST)
