@@ -44,6 +44,8 @@ def without_context(text: str) -> str:
     'Why?'
     """
     text = text.strip()
+    if not text.startswith("<"):
+        return text
     while (tag := next((tag for tag in CONTEXT_TAGS if text.startswith(f"<{tag}>")), None)) is not None:
         _, closed, rest = text.partition(f"</{tag}>")
         text = rest.strip() if closed else ""
@@ -67,15 +69,14 @@ def is_command(message: Spoken) -> bool:
 
 def is_resumable(message: Spoken) -> bool:
     """Whether `message` by itself makes a session worth resuming (FORMAT.md 3 and 8)."""
+    if message.type == "gemini":
+        said = message.tool_calls or message.thoughts or text_of(message.content).strip()
+        return bool(said) or _has_other_part(message.content)
     if message.type == "user":
         if _has_other_part(message.content):
             return True
         text = without_context(text_of(message.content))
         return bool(text) and not text.startswith(("/", "?"))
-    if message.type == "gemini":
-        return bool(text_of(message.content).strip() or message.tool_calls or message.thoughts) or _has_other_part(
-            message.content
-        )
     return False
 
 
@@ -108,8 +109,11 @@ def prompt_text(message: Spoken) -> str:
 
 def prompts(messages: Iterable[S]) -> Iterator[S]:
     """The messages that are a person's prompts: with text, and resumable or answered; the summary of a talk is none."""
-    held = ((message, prompt_text(message)) for message, stands in standing(messages) if stands)
-    return (message for message, text in held if text and not text.startswith(SNAPSHOT))
+    for message, stands in standing(messages):
+        if stands and message.type == "user":
+            text = prompt_text(message)
+            if text and not text.startswith(SNAPSHOT):
+                yield message
 
 
 def typed_text(message: Spoken) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -14,11 +14,41 @@ from gemnb.store.journal import parse_line
 
 LONG = 200
 """Bytes; a longer content of the model's holds something, whatever it is."""
-EMPTY = (b"", b"null", b"[]", b'""')
+SOMETHING = "…"
+NOTHING = Raw(b"")
+MESSAGE = b'{"id":"'
+"""How the line of a message begins that any recorder wrote; one that begins otherwise is found just as well."""
 
 
-class Brief(msgspec.Struct, rename=codec.ON_DISK):
-    """A record with what a listing needs; stands in for `codec.Line` in the fold."""
+class Item(msgspec.Struct, gc=False):
+    """An element of a list of which only the length counts."""
+
+
+class Text(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A part that is text and nothing else."""
+
+    text: str
+
+
+class BriefMessage(msgspec.Struct, rename=codec.ON_DISK, gc=False):
+    """A message with what a listing needs; stands in for `codec.Line` in the fold."""
+
+    id: str
+    rewind_to: str | None = None
+    type: str | None = None
+    timestamp: str | None = None
+    content: Raw = NOTHING
+    display_content: Raw = NOTHING
+    thoughts: list[Item] | None = None
+    tool_calls: list[Item] | None = None
+
+    tokens: ClassVar[None] = None
+    model: ClassVar[None] = None
+    raw: ClassVar[None] = None
+
+
+class Brief(msgspec.Struct, rename=codec.ON_DISK, gc=False):
+    """Any record with what a listing needs; stands in for `codec.Line` in the fold."""
 
     rewind_to: str | None = None
     id: str | None = None
@@ -27,10 +57,10 @@ class Brief(msgspec.Struct, rename=codec.ON_DISK):
     project_hash: str | UnsetType = UNSET
     type: str | None = None
     timestamp: str | None = None
-    content: Raw = Raw(b"")
-    display_content: Raw = Raw(b"")
-    thoughts: Raw = Raw(b"")
-    tool_calls: Raw = Raw(b"")
+    content: Raw = NOTHING
+    display_content: Raw = NOTHING
+    thoughts: list[Item] | None = None
+    tool_calls: list[Item] | None = None
     start_time: str | UnsetType = UNSET
     last_updated: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
@@ -44,22 +74,27 @@ class Brief(msgspec.Struct, rename=codec.ON_DISK):
 
 def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
     """The records of `lines`, and a `Damage` for what is none; an odd line is decoded whole, as any reader does."""
-    decode = msgspec.json.Decoder(Brief).decode
+    message = msgspec.json.Decoder(BriefMessage).decode
+    other = msgspec.json.Decoder(Brief).decode
+    record: Any
     offset = 0
     for number, line in enumerate(lines, start=1):
         try:
-            record = decode(line)
+            if line.startswith(MESSAGE):
+                record = message(line)
+                if record.type == "gemini" and len(record.content) > LONG and record.display_content is NOTHING:
+                    record.content = SOMETHING
+                else:
+                    _settle(record)
+            else:
+                record = other(line)
+                for told in (record,) if record.id is not None else (record.update or record).messages or ():
+                    _settle(told)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if not line.isspace():
                 for value in parse_line(line, number=number, offset=offset, salvage=salvage):
                     yield value if isinstance(value, Damage) else codec.line_of(value)
         else:
-            if record.id is not None:
-                _settle(record)
-            else:
-                for message in (record.update or record).messages or ():
-                    if message.id is not None:
-                        _settle(message)
             yield record
         offset += len(line)
 
@@ -67,22 +102,26 @@ def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
 def _settle(message: Any) -> None:
     """Turn what is still bytes in `message` into what it comes to, so that the line can go."""
     if message.type == "user":
-        message.content = _decoded(message.content)
-        message.display_content = _decoded(message.display_content)
+        message.content = _said(message.content)
+        message.display_content = _said(message.display_content)
     else:
         # a listing asks of an answer only whether it holds anything
-        message.content = "…" if len(message.content) > LONG else _decoded(message.content)
+        message.content = SOMETHING if len(message.content) > LONG else _decoded(message.content)
         message.display_content = None
-    message.thoughts = _is_some(message.thoughts) if len(message.thoughts) else ()
-    message.tool_calls = _is_some(message.tool_calls) if len(message.tool_calls) else ()
 
 
-def _is_some(raw: Raw) -> tuple[bool, ...]:
-    """A list's stand-in: as empty, or not, as it is."""
-    start = bytes(memoryview(raw)[:3])
-    return (True,) if start.startswith(b"[") and start not in EMPTY else ()
+def _said(raw: Raw) -> Any:
+    """A person's content: its text where it is nothing but that, which is looked at more than once."""
+    if len(raw) <= len(b'""'):
+        return None
+    try:
+        return "".join([part.text for part in _TEXTS(raw)])
+    except msgspec.ValidationError:
+        return msgspec.json.decode(raw)
 
 
 def _decoded(raw: Raw) -> Any:
-    data = bytes(raw)
-    return None if data in EMPTY else msgspec.json.decode(data)
+    return None if len(raw) <= len(b'""') else msgspec.json.decode(raw)
+
+
+_TEXTS: Callable[[Raw], list[Text]] = msgspec.json.Decoder(list[Text]).decode

@@ -7,8 +7,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -29,7 +29,7 @@ class UnreadableFileError(OSError):
     """A path in the place of a file that is no regular file (a link, a pipe, a device)."""
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open the regular file at `path` for reading, never through a link, never waiting for a pipe.
 
     Raises:
@@ -39,7 +39,7 @@ def open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UnreadableFileError(f"{path} is no regular file")
-    return os.fdopen(descriptor, "rb", buffering=BUFFER_BYTES)
+    return BufferedReader(FileIO(descriptor), BUFFER_BYTES)
 
 
 def numbered_lines(file: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from gemnb.errors import (
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import clean_line, is_resumable, prompts, standing, typed_text
 from gemnb.store import replay
-from gemnb.store.journal import open_regular
 from gemnb.store.paths import artifacts, is_session_name, kind_of
 from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
 from gemnb.store.titles import title_of
@@ -71,15 +71,13 @@ class SessionStore:
 
     def inspect(self, path: Path) -> SessionInfo:
         """The file at `path` as a row that has no number yet; nothing in it raises."""
-        if kind_of(path) != "file":
-            return SessionInfo(
-                id=id_from_name(path), path=path, state="unreadable", hidden_because="a link or a device, not a file"
-            )
         try:
-            status = path.stat()
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                return _unreadable(path, "a link or a device, not a file")
             found = read_fold(path, brief=True)
-        except OSError as error:
-            return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=str(error))
+        except (OSError, ValueError) as error:
+            return _unreadable(path, str(error))
         return describe(found, path, size=status.st_size, mtime=status.st_mtime, now=self._clock())
 
     def find(self, identifier: str | int, *, current: str | None = None) -> SessionInfo:
@@ -149,6 +147,10 @@ def session_files(folder: Path) -> Iterator[Path]:
                 continue
 
 
+def _unreadable(path: Path, why: str) -> SessionInfo:
+    return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=why)
+
+
 def describe(found: Fold, path: Path, *, size: int, mtime: float, now: datetime) -> SessionInfo:
     """The row of one file, from its fold."""
     started, updated = times_of(found, mtime)
@@ -157,18 +159,19 @@ def describe(found: Fold, path: Path, *, size: int, mtime: float, now: datetime)
         note = f"its lastUpdated ({updated:%Y-%m-%d}) lies in the future; the file's own time stands in"
         updated = datetime.fromtimestamp(mtime, updated.tzinfo)
     own_id = found.meta.get("session_id")
-    live = list(found.live.values())
-    asked = list(prompts(live))
+    asked = list(prompts(found.live.values()))
+    prompt = typed_text(asked[0]) if asked else None
+    summary = found.meta.get("summary")
     kind = found.meta.get("kind") or "main"
-    state, why = _state(found, path, kind)
+    state, why = _state(found, path, kind, asked=bool(asked))
     return SessionInfo(
         id=own_id if isinstance(own_id, str) and own_id else id_from_name(path),
-        title=title_of(found.meta.get("summary"), typed_text(asked[0]) if asked else None, first_prompt(found)),
-        summary=found.meta.get("summary"),
-        prompt=clean_line(typed_text(asked[0])) if asked else None,
+        title=title_of(summary, prompt, None if clean_line(summary or prompt or "") else first_prompt(found)),
+        summary=summary,
+        prompt=clean_line(prompt) if prompt is not None else None,
         started_at=started,
         last_updated=updated,
-        message_count=len(live),
+        message_count=len(found.live),
         user_turns=len(asked),
         state=state,
         hidden_because=why,
@@ -181,12 +184,12 @@ def describe(found: Fold, path: Path, *, size: int, mtime: float, now: datetime)
     )
 
 
-def _state(found: Fold, path: Path, kind: str) -> tuple[str, str | None]:
+def _state(found: Fold, path: Path, kind: str, *, asked: bool) -> tuple[str, str | None]:
     if kind == "subagent" or path.parent.name != "chats":
         return "subagent", "a sub-agent's own talk; it belongs to its parent"
     if not found.headers and not found.live:
         return "unreadable", "nothing in it could be read as a session"
-    if not any(stands or is_resumable(message) for message, stands in standing(found.live.values())):
+    if not asked and not any(stands or is_resumable(m) for m, stands in standing(found.live.values())):
         return "empty", "it holds nothing to resume"
     return ("ok" if found.headers else "recovered"), None
 
@@ -197,7 +200,7 @@ def _own_risk(found: Fold, path: Path, state: str) -> str | None:
         return None
     if state in ("empty", "unreadable"):
         return f"{path.name} holds nothing that it can resume"
-    if found.headers == 1 and not found.damage and not _begins_with_bom(path):
+    if found.headers == 1 and not found.damage and not found.marked:
         return None
     seen = read_fold(path, as_client=True)
     if not seen.headers:
@@ -205,11 +208,6 @@ def _own_risk(found: Fold, path: Path, state: str) -> str | None:
     if not any(is_resumable(line) for line in seen.live.values()):
         return f"a second start-up emptied the talk in {path.name}, as the client reads it"
     return None
-
-
-def _begins_with_bom(path: Path) -> bool:
-    with open_regular(path) as file:
-        return file.read(3) == b"\xef\xbb\xbf"
 
 
 def arranged(rows: Iterable[SessionInfo], *, current: str | None) -> tuple[list[SessionInfo], list[SessionInfo]]:
