@@ -15,6 +15,7 @@ GemnbError
 ├── TrashError                   TRASH
 ├── SettingsError                INVALID_SETTINGS
 ├── TurnLimitError               TURN_LIMIT
+├── PromptError                  INVALID_PROMPT
 ├── LlmError                     LLM_ERROR
 │   └── NoKeyError               NO_API_KEY
 ├── MemoryFileError              MEMORY_FILE
@@ -157,6 +158,12 @@ class TurnLimitError(GemnbError):
         )
         self.limit = limit
         self.source = source
+
+
+class PromptError(GemnbError):
+    """A prompt that is no text; nothing was recorded or sent."""
+
+    code = "INVALID_PROMPT"
 
 
 class LlmError(GemnbError):

@@ -405,7 +405,14 @@ class Workspace:
         if path.parent.parent.parent == self._projects.tmp and path.parent.parent.name == self.slug:
             path = self._projects.tmp / self._projects.claim(self.root) / "chats" / path.name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return path
+        free = live.free_path(path, self.clock())
+        if free != path:
+            warnings.warn(
+                f"{path} is another file, which stays as it is; this talk is recorded in {free.name}, beside it.",
+                GemnbWarning,
+                stacklevel=2,
+            )
+        return free
 
     def _system(self) -> Callable[[], str | None]:
         """Gives the memory as it was when the talk was attached."""

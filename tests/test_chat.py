@@ -14,7 +14,7 @@ from support import NOW, SID, TALK, gemini, header, to_bytes, user
 from test_projection import assert_paired
 
 import gemnb
-from gemnb.errors import GemnbWarning, LlmError, NoKeyError, TurnLimitError
+from gemnb.errors import GemnbWarning, LlmError, NoKeyError, PromptError, TurnLimitError
 from gemnb.services.chat import Cancelled
 from gemnb.store.replay import read_session
 from gemnb.testing import ScriptedLlm
@@ -518,3 +518,54 @@ def test_a_kind_of_token_that_no_answer_told_is_unknown(ws: gemnb.Workspace, llm
     reply = ws.new_chat().send("How many?")
 
     assert reply.tokens and reply.tokens.input is None
+
+
+@pytest.mark.parametrize("text", [5, None, ["a"], b"a"], ids=str)
+def test_a_prompt_that_is_no_text_is_an_error_before_anything_is_written(
+    ws: gemnb.Workspace, llm: ScriptedLlm, home: Path, text: Any
+) -> None:
+    chat = ws.new_chat()
+    before = chat.messages
+
+    for send in (chat.send, chat.stream):
+        with pytest.raises(PromptError, match="A prompt is a text"):
+            send(text)
+
+    assert chat.messages == before and not llm.asked and not (home / ".gemini").exists()
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), GeneratorExit(), ValueError("no")], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("where", ["tool", "approve"])
+def test_what_is_raised_through_a_call_costs_no_result(
+    ws: gemnb.Workspace, llm: ScriptedLlm, file: Any, raised: BaseException, where: str
+) -> None:
+    llm._replies = [[CALL, {"functionCall": {"id": "c2", "name": "leave", "args": {}}}, CALL | {"id": "c3"}], "Aye."]
+    chat = ws.new_chat()
+
+    def leave() -> str:
+        """Leave."""
+        if where == "tool":
+            raise raised
+        return "here"
+
+    def approve(call: Any) -> bool:
+        if where == "approve" and call.name == "leave":
+            raise raised
+        return True
+
+    chat.tools = [count, leave]
+    chat.approve = approve
+
+    if where == "tool" and isinstance(raised, Exception):  # the model is told
+        assert chat.send("Go.").text == "Aye."
+    else:
+        with pytest.raises(type(raised)):
+            chat.send("Go.")
+
+    calls = next(m for m in read_session(file()).messages if m.tool_calls).tool_calls
+    assert calls[0].status == "success" and "rivers: 42" in str(calls[0].result)
+    assert calls[1].status == "error" and type(raised).__name__ in str(calls[1].result)
+    assert len(calls) == 3
+    llm._replies = ["Yes."]
+    assert chat.send("And now?").text == "Yes."
+    assert_paired(llm.asked[-1])

@@ -136,3 +136,23 @@ def test_going_on_from_a_checkpoint_is_a_branch(ws: gemnb.Workspace, write_sessi
     new.send("Another way")
     assert path.read_bytes() == before
     assert len(list(path.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "{}",
+        "3",
+        "null",
+        '{"history": 3}',
+        '{"history": {"role": "user"}}',
+        '["a"]',
+        '[{"text": "a"}]',
+        '[{"role": "user", "parts": ["a"]}]',
+    ],
+)
+def test_an_unknown_shape_is_an_error_and_no_empty_talk(folder: Path, data: str) -> None:
+    (folder / "checkpoint-odd.json").write_text(data)
+
+    with pytest.raises(CheckpointError, match="no known shape"):
+        Checkpoints(folder).load("odd")

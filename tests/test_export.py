@@ -113,7 +113,9 @@ def test_the_notebook_is_valid_and_its_prompts_are_cells(chat: gemnb.Chat, tmp_p
 
 
 @pytest.mark.parametrize(
-    "name", ["out.exe", "out", "missing/out.md", "."], ids=["another ending", "none", "no folder", "a folder"]
+    "name",
+    ["out.exe", "out", "missing/out.md", ".", "n" * 300 + ".md"],
+    ids=["another ending", "none", "no folder", "a folder", "too long"],
 )
 def test_what_cannot_be_written_is_one_error_and_leaves_nothing(chat: gemnb.Chat, tmp_path: Path, name: str) -> None:
     into = tmp_path / "into"
@@ -184,3 +186,19 @@ def test_redact_reaches_arguments_and_results_in_every_form(
     assert not any(secret in text for secret in (KEY, "swordfish", "/home/ada"))
     assert {r.kind for r in done.replaced} >= {"key", "secret", "home"}
     assert KEY not in str(done)
+
+
+@pytest.mark.parametrize("form", [".html", ".ipynb"])
+def test_no_escape_or_bidi_character_reaches_what_is_looked_at(
+    ws: gemnb.Workspace, write_session: Any, tmp_path: Path, form: str
+) -> None:
+    odd = "a\x1b[31mb\x9b\u202ec\x00\u2066d"
+    call = {"functionCall": {"id": "c", "name": odd, "args": {odd: [odd]}}}
+    write_session(header(), user("u1", odd), gemini(f"g{odd}", [{"text": odd, "thought": True}, {"text": odd}, call]))
+    path = tmp_path / f"out{form}"
+
+    ws.resume().export(path)
+
+    text = path.read_text("utf-8")
+    told = text if form == ".html" else str(json.loads(text))
+    assert not set(told) & set("\x00\x1b\x9b\u202e\u2066") and "\\x1b" not in told and "a[31mbcd" in told

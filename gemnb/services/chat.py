@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
-from gemnb.errors import GemnbWarning, LlmError, TurnLimitError
+from gemnb.errors import GemnbWarning, LlmError, PromptError, TurnLimitError
 from gemnb.model.outcome import WORDS, Outcome
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall, as_count
 from gemnb.model.session import HistoryStep
@@ -164,9 +164,12 @@ class Chat(LiveTalk):
         Leaving the pieces before their end, or sending the next prompt, cancels the answer; what had come is recorded.
 
         Raises:
+            PromptError: `text` is no text; nothing was recorded or sent.
             TurnLimitError: the session has as many prompts as the settings allow; nothing was recorded or sent.
             NoKeyError: there is no model to ask; nothing was recorded.
         """
+        if not isinstance(text, str):
+            raise PromptError(f"A prompt is a text, not {type(text).__name__}: `chat.send(str(…))` sends it as one.")
         self._stop_answering()
         self.sync()
         self._check_limit()
@@ -307,8 +310,11 @@ class Chat(LiveTalk):
             if message is None or not answer.calls or answer.outcome is not Outcome.COMPLETED:
                 self._end(answer, answer.outcome, spent, ran)
                 return
-            calls, outcome = self._run_calls(message, answer)
-            ran += calls
+            try:
+                outcome = self._run_calls(message, answer, ran)
+            except BaseException as error:
+                self._end(answer, Outcome.ERROR, spent, ran, error=f"{type(error).__name__}: {error}")
+                raise
             if outcome is not Outcome.COMPLETED:
                 reply = self._end(answer, outcome, spent, ran)
                 if outcome is Outcome.CANCELLED:
@@ -345,22 +351,37 @@ class Chat(LiveTalk):
         self.last_reply = Reply(answer.text, outcome, summed(spent), tuple(ran), words)
         return self.last_reply
 
-    def _run_calls(self, message: Message, answer: Answer) -> tuple[list[ToolCall], Outcome]:
-        """Run the calls of `message`, record each with its result, and say whether the talk goes on."""
+    def _run_calls(self, message: Message, answer: Answer, ran: list[ToolCall]) -> Outcome:
+        """Run the calls of `message`, record each with its result, and say whether the talk goes on.
+
+        What is raised through a tool is raised on, after the results so far were recorded.
+
+        Args:
+            message: the answer that asks for them.
+            answer: the same, as it came.
+            ran: gets the calls.
+        """
         outcome = Outcome.COMPLETED
         calls: list[ToolCall] = []
+        raised: BaseException | None = None
         for part in answer.calls:
             asked = part["functionCall"]
             call = ToolCall(id=asked.get("id"), name=str(asked.get("name")), args=asked.get("args") or {})
             try:
-                result = self._run(call) if outcome is not Outcome.CANCELLED else _cancelled()
+                result = _cancelled() if raised or outcome is Outcome.CANCELLED else self._run(call)
             except KeyboardInterrupt:
                 result, outcome = _cancelled(), Outcome.CANCELLED
+            except BaseException as error:  # noqa: BLE001 - raised on below
+                raised = error
+                result = ToolResult({"error": f"{type(error).__name__}: {error}".rstrip(": ")}, "error")
             if result.status == "cancelled" and outcome is Outcome.COMPLETED:
                 outcome = Outcome.REFUSED
             calls.append(_answered(call, result, self._now()))
         self._record(replace(message, tool_calls=tuple(calls)))
-        return calls, outcome
+        ran += calls
+        if raised is not None:
+            raise raised
+        return outcome
 
     def _run(self, call: ToolCall) -> ToolResult:
         declaration = next((tool for tool in self._tools if tool.name == call.name), None)

@@ -104,9 +104,7 @@ def _recording(home: Path, root: str) -> Finding:
     chats = store / "tmp" / slug / "chats" if slug else store / "tmp"
     there = next(folder for folder in (chats, *chats.parents) if folder.exists())
     if not there.is_dir():
-        return Finding(
-            "recording", f"{there} is no folder", well=False, advice="move it away; talks are not recorded"
-        )
+        return Finding("recording", f"{there} is no folder", well=False, advice="move it away; talks are not recorded")
     if not os.access(there, os.W_OK | os.X_OK):
         return Finding("recording", f"{there} cannot be written", well=False, advice="talks would not be recorded")
     free = shutil.disk_usage(there).free

@@ -6,12 +6,13 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from gemnb.errors import ExportError
 from gemnb.model.records import JsonObject, Message, Part
-from gemnb.model.talk import clean_line
+from gemnb.model.talk import UNSEEN, clean_line
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services.projection import history
 from gemnb.services.redaction import Redactor, Replacement
@@ -92,6 +93,19 @@ def entries_of(messages: Iterable[Message]) -> Iterator[Entry]:
         yield Entry(turn.id, turn.role, turn.parts)
 
 
+def shown(value: Any) -> Any:
+    """`value` without control, escape and bidi characters, at any depth: what is left looks like what it is."""
+    if isinstance(value, str):
+        return UNSEEN.sub("", value)
+    if isinstance(value, dict):
+        return {shown(key): shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(shown, value))
+    if isinstance(value, Entry):
+        return Entry(*(shown(getattr(value, field.name)) for field in fields(value)))
+    return value
+
+
 def talk_json(entries: Sequence[Entry], _title: str, _session_id: str) -> str:
     """The list of Contents."""
     return json.dumps(merged_contents(_turns(entries)), indent=2, ensure_ascii=False) + "\n"
@@ -160,7 +174,7 @@ def write(path: Path, text: str) -> None:
     Raises:
         ExportError: it cannot be written.
     """
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - `Path.is_dir` raises for a name that is too long
         raise ExportError(f"{path} is a folder: give the name of a file in it.")
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:

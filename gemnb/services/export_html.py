@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from gemnb.model.records import Part
-from gemnb.services.export import Entry, pretty
+from gemnb.services.export import Entry, pretty, shown
 from gemnb.services.markdown import markdown_html
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -33,7 +33,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 def talk_html(entries: Sequence[Entry], title: str, session_id: str) -> str:
     """The page."""
-    told = "\n".join(map(_article, entries))
+    told = "\n".join(_article(shown(entry)) for entry in entries)
     return (
         '<!DOCTYPE html>\n<html lang="und">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'

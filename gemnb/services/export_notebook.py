@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from gemnb.model.records import JsonObject, Part
-from gemnb.services.export import Entry, part_markdown
+from gemnb.services.export import Entry, part_markdown, shown
 from gemnb.services.export_html import part_html, picture_of
 from gemnb.services.markdown import safe_markdown
 
@@ -15,7 +15,7 @@ from gemnb.services.markdown import safe_markdown
 def talk_notebook(entries: Sequence[Entry], title: str, session_id: str) -> str:
     """The notebook, format 4.5."""
     cells = [_cell("code", "%load_ext gemnb", "load", {}) | {"execution_count": None, "outputs": []}]
-    for entry in entries:
+    for entry in map(shown, entries):
         if _is_prompt(entry):
             cells.append(_prompt_cell(entry, len(cells)))
         elif len(cells) > 1:

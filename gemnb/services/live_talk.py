@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gemnb.errors import GemnbWarning, NothingToUndoError, UnknownMessageError
 from gemnb.model.records import Header, Message
-from gemnb.model.session import HistoryStep
+from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_injected, prompts, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.export import Exported, export
@@ -160,6 +160,9 @@ class LiveTalk:
         session = self._journal.foreign()
         if session is None:
             return
+        if lost := self._lost(session):
+            self._restore(session, lost)
+            return
         own = [m for id, m in self._messages.items() if id in self._unsaved]
         added = [m for m in session.messages if m.id not in self._messages]
         self._messages = {m.id: m for m in (*session.messages, *own)}
@@ -173,6 +176,27 @@ class LiveTalk:
                 GemnbWarning,
                 stacklevel=3,
             )
+
+    def _lost(self, session: Session) -> str | None:
+        """What became of the file, where that was no talk going on: in words; None where all is well."""
+        if not self.session_id.startswith(session.id):
+            return "holds another session now"
+        known = {id for step in session.history for id in step.before} | set(ids_of(session.messages))
+        gone = self._messages.keys() - self._unsaved - known
+        return f"lost {len(gone)} messages that no rewind took" if gone else None
+
+    def _restore(self, session: Session, lost: str) -> None:
+        """Keep the talk that the file lost, and see to it that it is recorded whole; what stands there stays."""
+        where = self._journal.health.path
+        if self.session_id.startswith(session.id):
+            self._messages.update({m.id: m for m in session.messages if m.id not in self._messages})
+            self._journal.restore(self.header, self.messages)
+            done = "the talk was written into it again, whole"
+        else:
+            self._journal.forsake()
+            done = "it is left alone, and the talk goes into a file of its own"
+        self._note_unsaved(self._messages)
+        warnings.warn(f"The session's file {where} {lost}: {done}.", GemnbWarning, stacklevel=4)
 
     def _record(self, message: Message) -> None:
         """Keep `message` in the talk and on disk; another record of the same id takes its place."""

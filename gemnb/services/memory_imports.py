@@ -73,6 +73,8 @@ class Resolver:
 
     def _import(self, name: str, folder: Path, chain: tuple[Path, ...], found: list[Imported]) -> str:
         shown = name.replace("--", "- -")
+        if "\0" in name:
+            return self._failed(shown.replace("\0", "\ufffd"), "no file has such a name")
         path = Path(os.path.normpath(folder / name))
         real = Path(os.path.realpath(path))
         if not (_inside(path, self.root) and _inside(real, Path(os.path.realpath(self.root)))):

@@ -93,10 +93,18 @@ def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if not line.isspace():
                 for value in parse_line(line, number=number, offset=offset, salvage=salvage):
-                    yield value if isinstance(value, Damage) else codec.line_of(value)
+                    yield value if isinstance(value, Damage) else _shortened(codec.line_of(value))
         else:
             yield record
         offset += len(line)
+
+
+def _shortened(line: codec.Line) -> codec.Line:
+    """`line` without what a listing does not ask for, as a `Brief` is: the fold gives the one what the other had."""
+    line.tokens = line.model = line.raw = None
+    for inner in [*(line.messages or ()), *([line.update] if line.update else ())]:
+        _shortened(inner)
+    return line
 
 
 def _settle(message: Any) -> None:

@@ -74,29 +74,43 @@ class Checkpoints:
         return Checkpoint(tag, datetime.fromtimestamp(path.stat().st_mtime, UTC), path)
 
     def load(self, tag: str) -> Sequence[JsonObject]:
-        """The Contents that were saved under `tag`; see `read`."""
-        history: Sequence[JsonObject] = self.read(tag)["history"]
-        return history
+        """The Contents that were saved under `tag`, of either shape of the file.
+
+        Raises:
+            CheckpointError: there is none, it cannot be read, or it is of another shape.
+        """
+        path, told = self._told(tag)
+        contents = told.get("history") if isinstance(told, dict) else told
+        if not isinstance(contents, list) or not all(map(_is_content, contents)):
+            raise CheckpointError(
+                f"The checkpoint in {path} is of no known shape: a list of Contents is wanted, or an object with"
+                " such a list as its `history`. Nothing was loaded."
+            )
+        return contents
 
     def read(self, tag: str) -> JsonObject:
-        """What was saved under `tag`: `history`, and `authType` where told; either shape of the file.
+        """What was saved under `tag`, as the client takes it: `history`, empty where none is told, and any `authType`.
 
         Raises:
             CheckpointError: there is none, or it cannot be read.
         """
+        _, told = self._told(tag)
+        contents = told.get("history") if isinstance(told, dict) else told
+        history = [c for c in contents if isinstance(c, dict)] if isinstance(contents, list) else []
+        auth = told.get("authType") if isinstance(told, dict) else None
+        return {"history": history} | ({"authType": auth} if auth is not None else {})
+
+    def _told(self, tag: str) -> tuple[Path, object]:
+        """The file of `tag`, and the JSON in it."""
         paths = self._find(tag)
         if not paths:
             known = ", ".join(repr(c.tag) for c in self) or "none yet"
             raise CheckpointError(f"There is no checkpoint {tag!r}; there are: {known}.")
         try:
             with open_regular(paths[0]) as file:
-                told = parse_json(file.read().removeprefix(b"\xef\xbb\xbf"))
+                return paths[0], parse_json(file.read().removeprefix(b"\xef\xbb\xbf"))
         except (OSError, ValueError) as error:
             raise CheckpointError(f"The checkpoint in {paths[0]} cannot be read: {error}.") from None
-        contents = told.get("history") if isinstance(told, dict) else told
-        history = [c for c in contents if isinstance(c, dict)] if isinstance(contents, list) else []
-        auth = told.get("authType") if isinstance(told, dict) else None
-        return {"history": history} | ({"authType": auth} if auth is not None else {})
 
     def delete(self, tag: str) -> bool:
         """Delete the checkpoint `tag`, under either name; whether there was one."""
@@ -125,3 +139,11 @@ class Checkpoints:
         for path in sorted(self.folder.iterdir()):
             if path.name.startswith(PREFIX) and path.name.endswith(ENDING) and kind_of(path) == "file":
                 yield path
+
+
+def _is_content(value: object) -> bool:
+    """Whether `value` is a Content: who spoke, and parts, if any."""
+    if not isinstance(value, dict) or not isinstance(value.get("role"), str):
+        return False
+    parts = value.get("parts")
+    return parts is None or (isinstance(parts, list) and all(isinstance(part, dict) for part in parts))

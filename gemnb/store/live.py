@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.store import codec
+from gemnb.store.paths import kind_of, session_file_name
 from gemnb.store.recorder import Recorder, RecordingHealth
-from gemnb.store.replay import read_fold, read_session
+from gemnb.store.replay import id_from_name, read_fold, read_session
 
 Clock = Callable[[], datetime]
 Prepare = Callable[[Path], Path]
@@ -56,6 +57,14 @@ class LiveJournal:
         self._recorder.accept()
         return session
 
+    def restore(self, header: Header, messages: Sequence[Message]) -> None:
+        """Record the talk whole, below what became of the file."""
+        self._record(begin_records(header, messages))
+
+    def forsake(self) -> None:
+        """Never write to the file again: it is another session's. The next record makes a new one, whole."""
+        self._recorder.forsake()
+
     def _record(self, records: list[JsonObject]) -> None:
         first, self._first = self._first, []
         self._recorder.record(first + records)
@@ -67,6 +76,15 @@ def begin_records(header: Header, messages: Sequence[Message]) -> list[JsonObjec
     if messages:
         start.append(codec.update_record(messages=messages, last_updated=header.last_updated))
     return start
+
+
+def free_path(path: Path, now: datetime) -> Path:
+    """`path`, or, where something stands there, a name of the same session that is free."""
+    free, at = path, now
+    while kind_of(free) is not None:
+        free = path.with_name(session_file_name(at, id_from_name(path)))
+        at += timedelta(minutes=1)
+    return free
 
 
 def healing_records(session: Session, info: SessionInfo) -> list[JsonObject]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from gemnb.errors import GemnbWarning
 from gemnb.model.records import JsonObject
-from gemnb.store.journal import to_line
+from gemnb.store.journal import UnreadableFileError, to_line
 
 Clock = Callable[[], datetime]
 
@@ -45,6 +46,7 @@ class _Seen:
     device: int
     inode: int
     size: int
+    changed_ns: int
 
 
 class Recorder:
@@ -81,6 +83,7 @@ class Recorder:
         self._pending: deque[bytes] = deque()
         self._made = attached
         self._made_anew = False
+        self._forsaken = False
         self._reason: str | None = None
         self._since: datetime | None = None
         self._seen = _look(path) if attached else None
@@ -120,12 +123,21 @@ class Recorder:
         self._seen = _look(self.path)
         self._foreign = False
 
+    def forsake(self) -> None:
+        """Leave the file as it is, for it is another session's now: the next record makes a new one, whole."""
+        self._forsaken = True
+        self._seen = None
+        self._foreign = False
+
     def _write(self) -> None:
+        if self._forsaken:
+            self._make(list(map(to_line, self._whole())))
+            return
         if not self._made:
             self._make([*map(to_line, self._begin()), *self._pending])
             return
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = _open_own(self.path)
         except FileNotFoundError:
             if self._made_anew:
                 raise
@@ -162,6 +174,7 @@ class Recorder:
             os.close(descriptor)
         self._pending.clear()
         self._made = True
+        self._forsaken = False
 
     def _failed(self, error: OSError) -> None:
         first = self._reason is None
@@ -181,12 +194,27 @@ def _look(path: Path) -> _Seen | None:
         status = os.lstat(path)
     except OSError:
         return None
-    return _Seen(status.st_dev, status.st_ino, status.st_size)
+    return _Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _open_own(path: Path) -> int:
+    """Open a session's file to append to it; never through a link, never waiting for a pipe.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or is a file that has another name elsewhere.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
+        return descriptor
+    os.close(descriptor)
+    what = "has another name elsewhere (a hard link)" if stat.S_ISREG(status.st_mode) else "is no regular file"
+    raise UnreadableFileError(f"the session's file {what}")
 
 
 def _seen(descriptor: int) -> _Seen:
     status = os.fstat(descriptor)
-    return _Seen(status.st_dev, status.st_ino, status.st_size)
+    return _Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _lock(descriptor: int) -> None:

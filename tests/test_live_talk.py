@@ -1,0 +1,150 @@
+"""A live talk whose file is taken away under it: emptied, garbled, replaced, blocked. Nothing said is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import SID, TALK, header, to_bytes
+
+import gemnb
+from gemnb.errors import GemnbWarning
+from gemnb.store.replay import read_fold, read_session
+
+OTHER = "cc33dd44-0000-4000-8000-00000000000c"
+
+
+@pytest.fixture
+def chat(ws: gemnb.Workspace, llm: Any) -> Any:
+    llm._default = "Aye."
+    chat = ws.new_chat()
+    chat.send("First.")
+    return chat
+
+
+def said(chat: Any) -> list[str]:
+    return [m.text for m in chat.messages if m.type == "user"][-2:]
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garbled(path: Path) -> None:
+    path.write_bytes(b"\x00\xff not a record" * 40)
+
+
+def garbled_in_place(path: Path) -> None:
+    path.write_bytes(b"x" * path.stat().st_size)
+
+
+def headless(path: Path) -> None:
+    path.write_bytes(to_bytes({"$set": {"lastUpdated": "2026-05-01T10:00:00.000Z"}}))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+
+
+@pytest.mark.parametrize("harm", [emptied, garbled, garbled_in_place, headless, cut], ids=lambda f: f.__name__)
+def test_a_talk_that_the_file_lost_is_kept_and_written_again(chat: Any, harm: Callable[[Path], None]) -> None:
+    path = chat.recording.path
+    before = [m.id for m in chat.messages]
+    harm(path)
+
+    with pytest.warns(GemnbWarning, match="lost .* messages"):
+        chat.send("Second.")
+
+    assert [m.id for m in chat.messages][: len(before)] == before and said(chat) == ["First.", "Second."]
+    assert [m.id for m in read_session(path).messages] == [m.id for m in chat.messages]
+    assert list(read_fold(path, as_client=True).live) == [m.id for m in chat.messages]
+    assert chat.recording.active and not chat.recording.unsaved
+
+
+def test_another_sessions_file_is_never_written_to(chat: Any, ws: gemnb.Workspace) -> None:
+    path = chat.recording.path
+    path.write_bytes(to_bytes(header(OTHER), *TALK))
+    held = path.read_bytes()
+
+    with pytest.warns(GemnbWarning) as told:
+        chat.send("Second.")
+    chat.send("Third.")
+
+    assert path.read_bytes() == held
+    own = chat.recording.path
+    assert own != path and said(chat) == ["Second.", "Third."]
+    assert [m.id for m in read_session(own).messages] == [m.id for m in chat.messages]
+    assert {row.id for row in ws.sessions()} == {chat.session_id, OTHER}
+    assert any("another session" in str(one.message) for one in told)
+
+
+@pytest.mark.parametrize("undo", ["rewind", "replace"])
+def test_what_another_program_took_back_is_not_brought_back(chat: Any, undo: str) -> None:
+    path = chat.recording.path
+    taken = next(m.id for m in chat.messages if m.text == "First.")
+    kept = [json.loads(json.dumps({"id": m.id, "type": m.type, "content": m.content})) for m in chat.messages[:1]]
+    record = {"$rewindTo": taken} if undo == "rewind" else {"$set": {"messages": kept}}
+    with path.open("ab") as file:
+        file.write(to_bytes(record))
+
+    chat.send("Second.")
+
+    assert "First." not in [m.text for m in chat.messages]
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [("fifo", "no regular file"), ("device", ""), ("link", ""), ("hard link", "hard link")]
+)
+def test_what_is_no_file_of_ours_stops_recording_and_not_the_talk(
+    chat: Any, tmp_path: Path, kind: str, why: str
+) -> None:
+    path = chat.recording.path
+    aside = tmp_path / "aside.jsonl"
+    path.rename(aside)
+    held = aside.read_bytes()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "device":
+        try:
+            os.mknod(path, 0o020600, os.makedev(1, 3))
+        except PermissionError:
+            pytest.skip("only root makes devices")
+    elif kind == "link":
+        path.symlink_to(aside)
+    else:
+        path.hardlink_to(aside)
+
+    with pytest.warns(GemnbWarning, match="Nothing is being saved"):
+        assert chat.send("Second.").text == "Aye."
+
+    assert aside.read_bytes() == held
+    assert not chat.recording.active and re.search(why, chat.recording.reason)
+    path.unlink()
+    aside.rename(path)
+    chat.send("Third.")
+    assert [m.id for m in read_session(path).messages] == [m.id for m in chat.messages]
+    assert chat.recording.active and not chat.recording.unsaved
+
+
+def test_an_older_file_that_is_newer_than_its_twin_goes_on(
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path]
+) -> None:
+    twin = write_session(header(), TALK[0])
+    newer = header(lastUpdated="2026-05-02T10:00:00.000Z") | {"messages": [*TALK, {"id": "u9", "type": "user"}]}
+    older = write_session(json.dumps(newer).encode(), name="session-2026-05-01T10-00-aa11bb22.json")
+    held = twin.read_bytes(), older.read_bytes()
+    llm._default = "Aye."
+    chat = ws.resume(SID)
+
+    with pytest.warns(GemnbWarning, match="another file"):
+        chat.send("On.")
+
+    assert chat.recording.active and (twin.read_bytes(), older.read_bytes()) == held
+    assert [m.id for m in read_session(chat.recording.path).messages] == [m.id for m in chat.messages]
+    ws.chat = None
+    assert ws.resume("latest").messages == chat.messages
