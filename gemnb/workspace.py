@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from gemnb.errors import CheckpointError, CurrentSessionError, GemnbWarning, NoChatError, NoSessionsError
@@ -202,6 +202,7 @@ class Workspace:
         info = self.find(identifier)
         if info.id == self._current:
             raise CurrentSessionError(f"{info.title!r} is the current session; resume or start another one first.")
+        self._sweep_trash()
         done = self._dispose(info, self.store.families()(info), how="delete", batch=uuid.uuid4().hex, purge=purge)
         return Deleted(info.id, info.title, done.gone, done.stayed, purge)
 
@@ -216,8 +217,11 @@ class Workspace:
         """
         return self.trash.undo(how)
 
-    def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
+    def _sweep_trash(self) -> None:
+        """Delete for good what has waited in the trash long enough."""
         self.trash.purge(timedelta(days=self.trash_days))
+
+    def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
         if purge:
             return dispose(paths, remove)
         return self.trash.put(paths, session_id=info.id, title=info.title, how=how, batch=batch)
@@ -265,19 +269,21 @@ class Workspace:
     def retention(self) -> RetentionPlan:
         """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""
         policy, problem = retention.policy_of(self.settings)
+        rows = self.sessions(hidden=True)
         return retention.plan(
-            self.sessions(),
+            [row for row in rows if row.index is not None],
             policy,
             problem,
             now=self.clock(),
-            family=self.store.families(),
-            delete=partial(self._clean_one, uuid.uuid4().hex),
+            family=self.store.families(rows),
+            delete=partial(self._clean_one, uuid.uuid4().hex, cache(self._sweep_trash)),
         )
 
-    def _clean_one(self, batch: str, candidate: Candidate, purge: bool) -> Sequence[tuple[Path, str]]:
+    def _clean_one(self, batch: str, sweep: Callable[[], None], candidate: Candidate, purge: bool) -> Sequence[tuple[Path, str]]:
         """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
         if candidate.session_id == self._current:
             return [(candidate.session.path, "it is the current session now")]
+        sweep()  # once for a plan: a trash of thousands takes its time to read
         return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge).stayed
 
     def projects(self) -> list[Project]:

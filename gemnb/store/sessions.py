@@ -101,14 +101,18 @@ class SessionStore:
             return replace(session, header=replace(session.header, session_id=info.id))
         return session
 
-    def families(self) -> Callable[[SessionInfo], Sequence[Path]]:
+    def families(self, rows: Iterable[SessionInfo] | None = None) -> Callable[[SessionInfo], Sequence[Path]]:
         """Gives everything that belongs to a session: its files, older twins, then logs, outputs, sub-agents.
 
-        The store is looked through once. What belongs to another main session is no part of a family.
+        What belongs to another main session is no part of a family, nor is a twin that lost its header: whose it is
+        was worked out from 8 characters.
+
+        Args:
+            rows: every session, hidden ones too; else the store is looked through, once.
         """
         files: dict[str, list[Path]] = defaultdict(list)
-        for row in self.list(hidden=True):
-            if row.state != "subagent" and kind_of(row.path) == "file":
+        for row in self.list(hidden=True) if rows is None else rows:
+            if row.state not in ("subagent", "recovered") and kind_of(row.path) == "file":
                 files[row.id].append(row.path)
         folders = self.folders
 
@@ -258,7 +262,8 @@ def _marked(row: SessionInfo, number: int, dangers: dict[tuple[Path, str], str],
 def _hidden(row: SessionInfo, best: dict[str, SessionInfo]) -> SessionInfo:
     if row.state in SHOWN:
         why = f"the same session as {best[row.id].path.name}, which is newer"
-        return replace(row, state="duplicate", hidden_because=why, risk=None)
+        state = row.state if row.state == "recovered" else "duplicate"
+        return replace(row, state=state, hidden_because=why, risk=None)
     return replace(row, risk=None)
 
 

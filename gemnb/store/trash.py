@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from gemnb.errors import TrashError
 from gemnb.store.paths import kind_of
 
 MANIFEST = "manifest.json"
+TIMES = "times.json"
+"""Apart from the manifest, which is written once: a crash cannot leave half of it."""
 VERSION = 1
 
 
@@ -79,6 +82,7 @@ class Trash:
         self.folder = folder
         self._store = store
         self._clock = clock
+        self._numbers = count()
 
     def entries(self) -> list[Trashed]:
         """What is in the trash, oldest first; a folder without a manifest that can be read is no entry."""
@@ -93,7 +97,7 @@ class Trash:
         The manifest is on disk before the first move, so that whatever stops it, nothing is lost.
         """
         at = self._clock().astimezone(UTC)
-        entry = self.folder / f"{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:12]}"
+        entry = self.folder / f"{at:%Y%m%dT%H%M%S}-{next(self._numbers):06}-{uuid.uuid4().hex[:12]}"
         before = {path.parent: _mtime_ns(path.parent) for path in paths}
         told: dict[str, Any] = {
             "version": VERSION,
@@ -103,21 +107,20 @@ class Trash:
             "how": how,
             "batch": batch,
             "paths": [os.fspath(path) for path in paths],
-            "times": [],
         }
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             entry.mkdir(mode=0o700)
-            _write_manifest(entry, told)
+            _write(entry / MANIFEST, told, durable=True)
         except OSError as error:
             why = f"the trash {self.folder} cannot be written ({error.strerror or error}); `--purge` deletes without it"
             return Disposed((), tuple((path, why) for path in paths))
         targets = {path: entry / str(number) for number, path in enumerate(paths)}
         done = dispose(paths, lambda path: move(path, targets[path]))
-        told["times"] = [[os.fspath(p), ns, _mtime_ns(p)] for p, ns in before.items() if ns is not None]
         if done.gone:
-            with suppress(OSError):  # the first manifest will do: only the folders' times are not known then
-                _write_manifest(entry, told)
+            times = [[os.fspath(p), ns, _mtime_ns(p)] for p, ns in before.items() if ns is not None]
+            with suppress(OSError):  # the manifest will do: only the folders' times are not known then
+                _write(entry / TIMES, times, durable=False)
         else:
             shutil.rmtree(entry, ignore_errors=True)
         return done
@@ -185,10 +188,9 @@ class Trash:
             told = json.loads(path.read_bytes())
             at = datetime.fromisoformat(told["deletedAt"])
             paths = tuple(Path(text) for text in told["paths"])
-            times = tuple((Path(text), int(before), int(after)) for text, before, after in told["times"] if after)
             named = (str(told[name]) for name in ("sessionId", "title", "how", "batch"))
             session_id, title, how, batch = named
-            return Trashed(folder, session_id, title, at, how, batch, paths, times)
+            return Trashed(folder, session_id, title, at, how, batch, paths, _times(folder / TIMES))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -284,11 +286,21 @@ def _mtime_ns(path: Path) -> int | None:
         return None
 
 
-def _write_manifest(entry: Path, told: dict[str, Any]) -> None:
-    part = entry / f"{MANIFEST}.part"
+def _times(path: Path) -> tuple[tuple[Path, int, int], ...]:
+    """The folders' times that a deletion noted; none where it did not come to that."""
+    try:
+        told = json.loads(path.read_bytes()) if kind_of(path) == "file" else []
+        return tuple((Path(text), int(before), int(after)) for text, before, after in told if after)
+    except (OSError, ValueError, TypeError):
+        return ()
+
+
+def _write(path: Path, told: object, *, durable: bool) -> None:
+    part = path.with_name(f"{path.name}.part")
     number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(number, "w", encoding="utf-8") as file:
         json.dump(told, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(entry / MANIFEST)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    part.replace(path)
