@@ -279,7 +279,9 @@ class Workspace:
             delete=partial(self._clean_one, uuid.uuid4().hex, cache(self._sweep_trash)),
         )
 
-    def _clean_one(self, batch: str, sweep: Callable[[], None], candidate: Candidate, purge: bool) -> Sequence[tuple[Path, str]]:
+    def _clean_one(
+        self, batch: str, sweep: Callable[[], None], candidate: Candidate, purge: bool
+    ) -> Sequence[tuple[Path, str]]:
         """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
         if candidate.session_id == self._current:
             return [(candidate.session.path, "it is the current session now")]

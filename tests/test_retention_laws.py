@@ -160,7 +160,8 @@ from datetime import datetime
 import gemnb
 home, root, now = sys.argv[1:]
 def opened(home):
-    return gemnb.open_workspace(root, home=home, clock=lambda: datetime.fromisoformat(now), environ={"HOME": "/nowhere"})
+    at = datetime.fromisoformat(now)
+    return gemnb.open_workspace(root, home=home, clock=lambda: at, environ={"HOME": "/nowhere"})
 opened(home + "/none").retention().apply(purge=True)  # so that all is imported, which another user may not read
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
