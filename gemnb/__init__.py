@@ -10,6 +10,7 @@ from gemnb.errors import GemnbError, GemnbWarning
 if TYPE_CHECKING:  # names for readers and type checkers; IPython is not a must for a script
     from IPython.core.interactiveshell import InteractiveShell
 
+    from gemnb import plots
     from gemnb.services.genai import GenaiLlm
     from gemnb.tables import messages_df, retention_df, sessions_df, tool_calls_df, usage_df
     from gemnb.workspace import Workspace, open_workspace, projects
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "messages_df",
     "open_workspace",
+    "plots",
     "projects",
     "retention_df",
     "sessions_df",
@@ -45,6 +47,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return import_module("gemnb.plots")
     if name not in _LAZY:
         raise AttributeError(f"module 'gemnb' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

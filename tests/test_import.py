@@ -16,6 +16,7 @@ HEAVY = (
     "ipywidgets",
     "anywidget",
     "altair",
+    "matplotlib",
     "pyarrow",
     "markdown_it",
     "genai_prices",

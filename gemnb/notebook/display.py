@@ -7,11 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 
 from gemnb.model.talk import clean_line
 from gemnb.notebook.plain import printable
 
 if TYPE_CHECKING:  # values are known by name: their modules are loaded with the first one
+    from gemnb.frames.draw import Chart
     from gemnb.notebook.stream import ShownReply
     from gemnb.services.chat import Chat, Reply
     from gemnb.services.listing import SessionList
@@ -26,6 +28,8 @@ ALERT = "color:var(--jp-error-color1,#b00020);font-weight:600"
 def install(shell: InteractiveShell) -> None:
     """Teach `shell` to show gemnb's values."""
     html, plain = _formatters(shell)
+    for name, show in SHOWN.items():
+        _shower(shell).for_type_by_name(*name.rsplit(".", 1), show)
     for name, form in HTML.items():
         html.for_type_by_name(*name.rsplit(".", 1), form)
     for name in PLAIN:
@@ -35,6 +39,8 @@ def install(shell: InteractiveShell) -> None:
 def uninstall(shell: InteractiveShell) -> None:
     """Take that back."""
     html, plain = _formatters(shell)
+    for name in SHOWN:
+        _shower(shell).pop(name, None)
     for name in HTML:
         html.pop(name, None)
     for name in PLAIN:
@@ -53,6 +59,23 @@ def _formatters(shell: InteractiveShell) -> tuple[Any, Any]:
     assert shell.display_formatter is not None  # set by InteractiveShell.__init__
     formatters = shell.display_formatter.formatters
     return formatters["text/html"], formatters["text/plain"]
+
+
+def _shower(shell: InteractiveShell) -> Any:
+    assert shell.display_formatter is not None  # set by InteractiveShell.__init__
+    return shell.display_formatter.ipython_display_formatter
+
+
+def show_chart(chart: Chart) -> None:
+    """The picture, then its table: two outputs, so that a viewer which strips one of them still has the other."""
+    show_picture(chart)
+    display(chart.table)
+
+
+def show_picture(chart: Chart) -> None:
+    """The picture alone, in the size that it is made for."""
+    told = {"image/png": chart.png(), "text/plain": f"{chart.title}. {chart.note}".rstrip()}
+    display(told, metadata={"image/png": {"width": chart.width}}, raw=True)
 
 
 def sessions_html(sessions: SessionList) -> str:
@@ -128,6 +151,9 @@ HTML: dict[str, Callable[[Any], str]] = {
     "gemnb.notebook.stream.ShownReply": shown_html,
     "gemnb.store.sessions.Deleted": deleted_html,
     "gemnb.store.recorder.RecordingHealth": recording_html,
+}
+SHOWN: dict[str, Callable[[Any], None]] = {
+    "gemnb.frames.draw.Chart": show_chart,
 }
 PLAIN = (
     "gemnb.services.listing.SessionList",

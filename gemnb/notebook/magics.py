@@ -16,6 +16,8 @@ import gemnb
 from gemnb.notebook.arguments import UsageMistake, parse
 
 if TYPE_CHECKING:  # `%load_ext gemnb` is quick: what a magic works with is imported when it is first used
+    from pandas import DataFrame
+
     from gemnb.notebook.stream import ShownReply
     from gemnb.services.chat import Chat
     from gemnb.services.compression import Compression
@@ -59,8 +61,12 @@ def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
     return workspace.delete(args.session, purge=args.purge)
 
 
-def _usage(workspace: Workspace, args: Namespace) -> Any:
-    return gemnb.usage_df("all" if args.all else workspace, by=args.by.split(","))
+def _usage(workspace: Workspace, args: Namespace) -> DataFrame:
+    from gemnb.notebook.display import show_picture
+
+    table = gemnb.usage_df("all" if args.all else workspace, by=args.by.split(","))
+    show_picture(gemnb.plots.usage(table))  # an output of its own; the table is the value, and can be kept
+    return table
 
 
 def _retention(workspace: Workspace, args: Namespace) -> RetentionPlan | CleanupResult | Restored:
@@ -181,7 +187,7 @@ class Gemnb(Magics):
         `%sessions` numbers them as the terminal client does; `--all` takes every project of the store, `--hidden` adds
         what is not shown, and why, `--df` gives a DataFrame, `--search WORDS` what was said. `%sessions delete 2`
         deletes by number, id or a unique prefix of one, `%sessions delete --undo` brings the last one back; `--purge`
-        deletes for good. `%sessions usage --by month,model` tells what was spent.
+        deletes for good. `%sessions usage --by month,model` tells what was spent, as a chart and a DataFrame.
         `%sessions retention` tells what the settings would delete and why; `--apply` does it, `--undo` brings it back.
 
             s = %sessions --hidden
