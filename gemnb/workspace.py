@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from gemnb.errors import CheckpointError, CurrentSessionError, GemnbWarning, NoChatError, NoSessionsError
+from gemnb.cleanup import Cleanup
+from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoSessionsError
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
 from gemnb.model.turns import ChatHistory
-from gemnb.services import retention
 from gemnb.services.chat import Chat, Limit
 from gemnb.services.listing import SessionList
 from gemnb.services.live_talk import iso
@@ -25,7 +25,8 @@ from gemnb.services.memory import Memory, load_memory
 from gemnb.services.memory_inbox import Inbox
 from gemnb.services.memory_suggest import look_through
 from gemnb.services.projection import history
-from gemnb.services.retention import Candidate, RetentionPlan
+from gemnb.services.rescue import Rescue
+from gemnb.services.retention import RetentionPlan
 from gemnb.services.search import Hit, search
 from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
@@ -36,9 +37,7 @@ from gemnb.store.projects import Project, Projects
 from gemnb.store.recorder import Recorder
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings, load_settings
-from gemnb.store.trash import Disposed, Restored, Trash, dispose, remove
-
-TRASH_DAYS = 30
+from gemnb.store.trash import Restored
 
 Clock = Callable[[], datetime]
 
@@ -74,9 +73,14 @@ class Workspace:
         self._projects = Projects(home)
         self.store = SessionStore(lambda: folders or self._projects.folders(root), clock=clock)
         self._folders = folders
-        self.trash = Trash(trash_folder(home, environ), store=home / ".gemini", clock=clock)
-        self.trash_days = TRASH_DAYS
-        """Days that a deleted session can be brought back; what is older goes with the next deletion."""
+        self.cleanup = Cleanup(
+            self.store,
+            own=own_folder(home, environ),
+            home=home,
+            settings=lambda: self.settings,
+            current=lambda: self._current,
+            clock=clock,
+        )
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}: slug {self.slug}, home {self.home}>"
@@ -199,12 +203,7 @@ class Workspace:
         Raises:
             CurrentSessionError: it is the current one.
         """
-        info = self.find(identifier)
-        if info.id == self._current:
-            raise CurrentSessionError(f"{info.title!r} is the current session; resume or start another one first.")
-        self._sweep_trash()
-        done = self._dispose(info, self.store.families()(info), how="delete", batch=uuid.uuid4().hex, purge=purge)
-        return Deleted(info.id, info.title, done.gone, done.stayed, purge)
+        return self.cleanup.delete(self.find(identifier), purge=purge)
 
     def undo_deletion(self, how: str | None = None) -> Restored:
         """Bring back what was deleted last, exactly as it was: one session, or all that one cleaning took.
@@ -215,16 +214,7 @@ class Workspace:
         Raises:
             TrashError: the trash holds none, or something stands in the way; nothing was moved.
         """
-        return self.trash.undo(how)
-
-    def _sweep_trash(self) -> None:
-        """Delete for good what has waited in the trash long enough."""
-        self.trash.purge(timedelta(days=self.trash_days))
-
-    def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
-        if purge:
-            return dispose(paths, remove)
-        return self.trash.put(paths, session_id=info.id, title=info.title, how=how, batch=batch)
+        return self.cleanup.undo(how)
 
     def search(
         self, query: str, *, projects: str = "current", hidden: bool = False, limit: int | None = None
@@ -268,25 +258,26 @@ class Workspace:
 
     def retention(self) -> RetentionPlan:
         """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""
-        policy, problem = retention.policy_of(self.settings)
-        rows = self.sessions(hidden=True)
-        return retention.plan(
-            [row for row in rows if row.index is not None],
-            policy,
-            problem,
-            now=self.clock(),
-            family=self.store.families(rows),
-            delete=partial(self._clean_one, uuid.uuid4().hex, cache(self._sweep_trash)),
-        )
+        return self.cleanup.plan()
 
-    def _clean_one(
-        self, batch: str, sweep: Callable[[], None], candidate: Candidate, purge: bool
-    ) -> Sequence[tuple[Path, str]]:
-        """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
-        if candidate.session_id == self._current:
-            return [(candidate.session.path, "it is the current session now")]
-        sweep()  # once for a plan: a trash of thousands takes its time to read
-        return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge).stayed
+    def rescue(self, identifier: str | int | None = None) -> Rescue:
+        """Keep conversations that the terminal client would delete at its next start.
+
+        An empty start-up file that is the cause goes to the trash; where that is not it, a copy goes to gemnb's
+        archive, and `restore_rescued` brings it back when the client took the session.
+
+        Args:
+            identifier: one session; by default all that the settings' retention keeps.
+        """
+        return self.cleanup.rescue(None if identifier is None else self.find(identifier))
+
+    def restore_rescued(self) -> Restored:
+        """Bring back into the store what the archive holds and the store has lost.
+
+        Raises:
+            TrashError: something stands in the way; nothing was moved.
+        """
+        return self.cleanup.restore_rescued()
 
     def projects(self) -> list[Project]:
         """Every project of the store, orphans too."""
@@ -465,13 +456,13 @@ def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
 
 
-def trash_folder(home: Path, environ: Mapping[str, str]) -> Path:
-    """Where the trash of a store stands: among the person's data, or beside a store that lies elsewhere."""
+def own_folder(home: Path, environ: Mapping[str, str]) -> Path:
+    """Where gemnb keeps trash and archive: among the person's data, or beside a store that lies elsewhere."""
     if home != Path(environ.get("HOME") or Path.home()):
-        return home / ".gemnb" / "trash"
+        return home / ".gemnb"
     from platformdirs import user_data_path
 
-    return user_data_path("gemnb", appauthor=False) / "trash"
+    return user_data_path("gemnb", appauthor=False)
 
 
 def _fraction(value: object) -> float:

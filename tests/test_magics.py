@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -16,7 +17,7 @@ from traitlets.config import Config
 
 import gemnb
 from gemnb.errors import GemnbWarning
-from gemnb.notebook.extension import workspace_of
+from gemnb.notebook.extension import ATTRIBUTE, workspace_of
 from gemnb.notebook.magics import Gemnb
 from gemnb.testing import ScriptedLlm
 
@@ -481,3 +482,51 @@ def test_what_a_terminal_shows_is_words(shell: InteractiveShell, write_session: 
     assert shown(shell, exported)["text/plain"].startswith("Exported to ")
     assert shown(shell, reply)["text/plain"] == "Aye."
     assert shown(shell, deleted)["text/plain"].startswith("Deleted 'How many rivers")
+
+
+def load(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
+    """A shell of its own in which `%load_ext gemnb` was said."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    InteractiveShell.clear_instance()
+    config.HistoryManager.enabled = False
+    ip = InteractiveShell.instance(config=config)
+    ip.extension_manager.load_extension("gemnb")
+    return ip
+
+
+@pytest.mark.parametrize("mode", ["notify", "apply", "off"])
+def test_what_is_due_is_told_or_deleted_at_load(
+    root: Path, home: Path, write_session: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
+) -> None:
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(home))
+    monkeypatch.chdir(root)
+    path = write_session(header(), *TALK)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    out = io.StringIO()
+
+    with redirect_stdout(out):
+        ip = load(Config(Gemnb={"cleanup_on_load": mode}), tmp_path, monkeypatch)
+        if notice := getattr(ip, ATTRIBUTE).notice:
+            notice.wait()
+        ip.run_cell("1")
+        ip.run_cell("2")
+
+    told = out.getvalue()
+    assert told.count("past the retention of your settings") == (mode == "notify")
+    assert told.count("1 sessions deleted") == (mode == "apply") and path.exists() == (mode != "apply")
+    ip.extension_manager.unload_extension("gemnb")
+    InteractiveShell.clear_instance()
+
+
+def test_deleting_and_retention_are_undone_by_the_magic(shell: InteractiveShell, write_session: Write) -> None:
+    path = write_session(header(), *TALK)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    run(shell, "%sessions delete 1")
+    assert not path.exists()
+    run(shell, "%sessions delete --undo")
+    assert path.exists()
+    run(shell, "%sessions rescue")
+    run(shell, "%sessions delete 1 --purge")
+    _, printed = run(shell, "%sessions retention --undo")
+    assert not path.exists() and printed.startswith("TrashError: There is no deletion to undo")

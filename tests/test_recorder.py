@@ -64,6 +64,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore:Nothing is left to resume")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(steps)
 def test_a_talk_reads_back_as_it_is(tmp_path_factory: Any, told: list[tuple[str, Any]]) -> None:
@@ -87,6 +88,7 @@ def test_a_talk_reads_back_as_it_is(tmp_path_factory: Any, told: list[tuple[str,
     assert not session.damage and path.read_bytes().isascii() and path.read_bytes().endswith(b"\n")
 
 
+@pytest.mark.filterwarnings("ignore:Nothing is left to resume")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
 @given(st.integers(1, 5), st.integers(0, 3))
 def test_compress_then_undo_is_the_talk_as_it_was(tmp_path_factory: Any, prompts: int, after: int) -> None:
@@ -111,6 +113,7 @@ def test_compress_then_undo_is_the_talk_as_it_was(tmp_path_factory: Any, prompts
     assert len(chat.contents()) == len(before) + 2 * after
 
 
+@pytest.mark.filterwarnings("ignore:Nothing is left to resume")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(["send", "rewind", "compress", "undo_rewind", "undo_compression", "restart"]), max_size=14)

@@ -209,3 +209,77 @@ def test_a_settings_file_that_cannot_be_read_keeps_everything(
     told = ws.retention()
 
     assert told.problem and "cannot be read" in told.problem and told.apply().deleted == 0 and path.exists()
+
+
+def header_only(write_session: Write, number: int, *, name: str) -> Path:
+    """A start-up file in which nobody said anything, of the session `number`."""
+    path = write_session(header(f"{number:08x}-0000-4000-8000-000000000000"), name=name)
+    os.utime(path, ((NOW - timedelta(days=1)).timestamp(),) * 2)
+    return path
+
+
+def test_the_plan_says_what_the_terminal_client_would_delete(
+    ws: gemnb.Workspace, write_session: Write, home: Path
+) -> None:
+    configure(home, maxAge="90d", maxCount=5)
+    twin = old(write_session, 1, days=20)
+    header_only(write_session, 1, name="session-2026-01-02T00-00-00000001.jsonl")
+    fresh = old(write_session, 2, days=0)
+    for number in (3, 4):
+        old(write_session, number, days=1)
+    write_session(b"not a record\n", name="session-2026-01-03T00-00-00000009.jsonl")
+    namesake = old(write_session, 9, days=2)
+
+    told = {c.session.path: c.client_reason for c in ws.retention().candidates}
+
+    assert "holds nothing" in (told[twin] or "") and "holds nothing" in (told[namesake] or "")
+    assert told[fresh] is None
+    assert "`%sessions rescue` keeps them" in str(ws.retention()) and "would delete 2 that stay" in str(
+        ws.retention().notice
+    )
+
+
+def test_a_rescue_takes_the_cause_away_where_that_is_harmless(ws: gemnb.Workspace, write_session: Write) -> None:
+    talk = old(write_session, 1, days=20)
+    twin = header_only(write_session, 1, name="session-2026-01-02T00-00-00000001.jsonl")
+
+    (done,) = ws.rescue().sessions
+
+    assert (done.how, done.paths) == ("cause removed", (twin,)) and talk.exists() and not twin.exists()
+    assert ws.retention().endangered == () and ws.sessions()[0].state == "ok"
+    assert str(ws.rescue()) == "No conversation is at risk from the terminal client."
+    ws.undo_deletion("rescue")
+    assert twin.exists()
+
+
+def test_a_rescue_keeps_a_copy_where_the_cause_is_not_its_own(ws: gemnb.Workspace, write_session: Write) -> None:
+    talk = old(write_session, 1, days=20)
+    log = artifact(talk, "logs/session-00000001-0000-4000-8000-000000000000.jsonl")
+    write_session(b"somebody's broken file\n", name="session-2026-01-02T00-00-00000001.jsonl")
+    before = talk.read_bytes(), talk.stat().st_mtime_ns, log.read_bytes()
+
+    (done,) = ws.rescue().sessions
+    again = ws.rescue().sessions
+    talk.unlink()  # as the client does
+    log.unlink()
+    back = ws.restore_rescued()
+
+    assert done.how == again[0].how == "copied" and len(list(ws.cleanup.archive.folder.iterdir())) == 0
+    assert (talk.read_bytes(), talk.stat().st_mtime_ns, log.read_bytes()) == before
+    assert [entry.session_id for entry in back.entries] == [done.session_id]
+
+
+def test_nothing_is_at_risk_where_cleaning_is_off(ws: gemnb.Workspace, write_session: Write, home: Path) -> None:
+    configure(home, enabled=False)
+    old(write_session, 1, days=200)
+    header_only(write_session, 1, name="session-2026-01-02T00-00-00000001.jsonl")
+
+    assert ws.retention().endangered == () and ws.retention().notice is None
+
+
+def test_a_rewind_that_leaves_nothing_to_resume_says_what_that_means(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), *TALK)
+    chat = ws.resume("1")
+
+    with pytest.warns(gemnb.GemnbWarning, match="terminal client would delete"):
+        chat.rewind(1)

@@ -15,7 +15,7 @@ from support import NOW, SID, TALK, header
 
 import gemnb
 from gemnb.errors import TrashError
-from gemnb.workspace import trash_folder
+from gemnb.workspace import own_folder
 
 Write = Callable[..., Path]
 
@@ -51,9 +51,9 @@ def test_a_deletion_waits_outside_the_store_for_the_person_alone(ws: gemnb.Works
     deleted = ws.delete("1")
 
     assert len(deleted.gone) == 5 and not any(gone.exists() for gone in deleted.gone)
-    assert not ws.trash.folder.is_relative_to(ws.home / ".gemini")
-    modes = {stat.S_IMODE(p.stat().st_mode) for p in (ws.trash.folder, *ws.trash.folder.iterdir())}
-    manifest = next(ws.trash.folder.glob("*/manifest.json"))
+    assert not ws.cleanup.trash.folder.is_relative_to(ws.home / ".gemini")
+    modes = {stat.S_IMODE(p.stat().st_mode) for p in (ws.cleanup.trash.folder, *ws.cleanup.trash.folder.iterdir())}
+    manifest = next(ws.cleanup.trash.folder.glob("*/manifest.json"))
     assert modes == {0o700} and stat.S_IMODE(manifest.stat().st_mode) == 0o600
 
 
@@ -67,7 +67,7 @@ def test_an_undo_brings_back_every_byte_and_time(ws: gemnb.Workspace, write_sess
     back = ws.undo_deletion()
 
     assert whole(ws.home / ".gemini") == before and "1 sessions are back" in str(back)
-    assert ws.trash.entries() == []
+    assert ws.cleanup.trash.entries() == []
 
 
 def test_the_last_deletion_comes_back_first(ws: gemnb.Workspace, write_session: Write) -> None:
@@ -102,7 +102,7 @@ def test_a_purge_is_for_good(ws: gemnb.Workspace, write_session: Write) -> None:
 
     assert "gone for good" in str(ws.delete("1", purge=True))
 
-    assert not path.exists() and ws.trash.entries() == []
+    assert not path.exists() and ws.cleanup.trash.entries() == []
 
 
 def test_what_is_older_than_the_days_goes_with_the_next_deletion(root: Path, home: Path, write_session: Write) -> None:
@@ -115,7 +115,7 @@ def test_what_is_older_than_the_days_goes_with_the_next_deletion(root: Path, hom
 
     ws.delete("bb22cc33-0")
 
-    assert [entry.session_id for entry in ws.trash.entries()] == ["bb22cc33-0"]
+    assert [entry.session_id for entry in ws.cleanup.trash.entries()] == ["bb22cc33-0"]
 
 
 class Killed(BaseException):
@@ -170,8 +170,8 @@ def test_another_file_system_is_reached_by_a_copy(
 
 def test_a_trash_that_cannot_be_written_deletes_nothing(ws: gemnb.Workspace, write_session: Write) -> None:
     path = write_session(header(), *TALK)
-    ws.trash.folder.parent.mkdir(parents=True)
-    ws.trash.folder.write_text("in the way")
+    ws.cleanup.trash.folder.parent.mkdir(parents=True)
+    ws.cleanup.trash.folder.write_text("in the way")
 
     deleted = ws.delete("1")
 
@@ -183,7 +183,7 @@ def test_a_manifest_that_names_a_way_out_of_the_store_brings_nothing_back(
 ) -> None:
     path = write_session(header(), *TALK)
     ws.delete("1")
-    manifest = next(ws.trash.folder.glob("*/manifest.json"))
+    manifest = next(ws.cleanup.trash.folder.glob("*/manifest.json"))
     for elsewhere in (tmp_path / "elsewhere.jsonl", path.parent / "../../../../up.jsonl"):
         manifest.write_text(manifest.read_text().replace(str(path), str(elsewhere)))
         with pytest.raises(TrashError, match="does not lie in"):
@@ -197,5 +197,5 @@ def test_a_manifest_that_names_a_way_out_of_the_store_brings_nothing_back(
 def test_the_trash_of_the_persons_own_store_stands_among_their_data(tmp_path: Path) -> None:
     own, other = tmp_path / "me", tmp_path / "other"
 
-    assert trash_folder(other, {"HOME": str(own)}) == other / ".gemnb" / "trash"
-    assert trash_folder(own, {"HOME": str(own)}).parts[-2:] == ("gemnb", "trash")
+    assert own_folder(other, {"HOME": str(own)}) == other / ".gemnb"
+    assert own_folder(own, {"HOME": str(own)}).name == "gemnb"

@@ -39,6 +39,12 @@ RETENTION: tuple[Column[PlanRow], ...] = (
         "When it falls due; NA where nothing makes it so.",
         lambda r: r.candidate.due_at,
     ),
+    Column(
+        "client_reason",
+        "str",
+        "Why the terminal client would delete it; NA if not.",
+        lambda r: r.candidate.client_reason,
+    ),
     Column("cost_usd", "Float64", "US dollars it cost, of the priced answers.", lambda r: r.cost_usd),
 )
 

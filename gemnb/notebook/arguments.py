@@ -14,6 +14,7 @@ TAKES: dict[str, dict[str | None, tuple[str, ...]]] = {
         None: ("all", "hidden", "df", "search"),
         "delete": ("session", "purge", "undo"),
         "retention": ("apply", "purge", "undo"),
+        "rescue": ("session", "restore"),
         "usage": ("all", "by"),
     },
     "resume": {
@@ -84,6 +85,7 @@ def sessions_parser() -> Parser:
     parser.add_argument("--apply", action="store_true")
     parser.add_argument("--purge", action="store_true")
     parser.add_argument("--undo", action="store_true")
+    parser.add_argument("--restore", action="store_true")
     return parser
 
 

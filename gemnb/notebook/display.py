@@ -167,6 +167,7 @@ PLAIN = (
     "gemnb.notebook.stream.ShownReply",
     "gemnb.services.memory.Memory",
     "gemnb.services.memory_inbox.Inbox",
+    "gemnb.services.rescue.Rescue",
     "gemnb.services.retention.RetentionPlan",
     "gemnb.services.retention.CleanupResult",
     "gemnb.store.recorder.RecordingHealth",

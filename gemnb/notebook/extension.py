@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 from traitlets import TraitError
 from traitlets.config import Config
 
+import gemnb
 from gemnb.errors import GemnbWarning
-from gemnb.notebook import display
+from gemnb.notebook import display as looks
 from gemnb.notebook.completion import make_matcher
 from gemnb.notebook.magics import Gemnb
+from gemnb.notebook.notice import LateNotice, Notice
 from gemnb.notebook.prefix import cell_transformer, line_transformer, prompt_transformer
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ class Loaded:
     matcher: Any
     line_transformers: tuple[Any, ...]
     cell_transformer: Any
+    notice: LateNotice | None = None
 
 
 def load(ip: InteractiveShell) -> None:
@@ -54,9 +59,24 @@ def load(ip: InteractiveShell) -> None:
     ip.input_transformer_manager.token_transformers[:0] = loaded.line_transformers
     ip.input_transformer_manager.cleanup_transforms.append(loaded.cell_transformer)
     ip.Completer.custom_matchers.append(loaded.matcher)
-    display.install(ip)
+    looks.install(ip)
     ip.push({"Gemnb": magics}, interactive=False)
-    setattr(ip, ATTRIBUTE, loaded)
+    setattr(ip, ATTRIBUTE, replace(loaded, notice=_look_at_retention(ip, magics)))
+
+
+def _look_at_retention(ip: InteractiveShell, magics: Gemnb) -> LateNotice | None:
+    """As `Gemnb.cleanup_on_load` says: tell what is due, once it is known, or delete it now."""
+    if magics.cleanup_on_load == "off":
+        return None
+    if magics.cleanup_on_load == "apply":
+        result = magics.workspace.retention().apply()
+        if result.deleted or result.failed:
+            display(Notice(str(result)))  # type: ignore[no-untyped-call]
+        return None
+    root, home = Path(magics.root or ".").absolute(), magics.home
+    notice = LateNotice(ip, lambda: gemnb.open_workspace(root, home=home).retention().notice)
+    notice.start()
+    return notice
 
 
 def unload(ip: InteractiveShell) -> None:
@@ -77,7 +97,9 @@ def unload(ip: InteractiveShell) -> None:
         t for t in transformers.cleanup_transforms if t is not loaded.cell_transformer
     ]
     ip.Completer.custom_matchers[:] = [m for m in ip.Completer.custom_matchers if m is not loaded.matcher]
-    display.uninstall(ip)
+    looks.uninstall(ip)
+    if loaded.notice:
+        loaded.notice.stop()
     ip.drop_by_id({"Gemnb": loaded.magics})
     delattr(ip, ATTRIBUTE)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
-from traitlets import Bool, Int, Unicode, observe
+from traitlets import Bool, Enum, Int, Unicode, observe
 
 import gemnb
 from gemnb.notebook.arguments import UsageMistake, parse
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # `%load_ext gemnb` is quick: what a magic works with is impo
     from gemnb.services.listing import PromptList
     from gemnb.services.memory import Memory
     from gemnb.services.memory_inbox import Inbox
+    from gemnb.services.rescue import Rescue
     from gemnb.services.retention import CleanupResult, RetentionPlan
     from gemnb.store.checkpoints import Checkpoint
     from gemnb.store.sessions import Deleted
@@ -80,11 +81,16 @@ def _retention(workspace: Workspace, args: Namespace) -> RetentionPlan | Cleanup
     return plan.apply(purge=args.purge) if args.apply else plan
 
 
+def _rescue(workspace: Workspace, args: Namespace) -> Rescue | Restored:
+    return workspace.restore_rescued() if args.restore else workspace.rescue(args.session)
+
+
 SESSIONS: dict[str | None, Callable[[Workspace, Namespace], Any]] = {
     None: _list,
     "delete": _delete,
     "usage": _usage,
     "retention": _retention,
+    "rescue": _rescue,
 }
 """What each sub-command of `%sessions` gives."""
 
@@ -131,6 +137,12 @@ class Gemnb(Magics):
         config=True
     )
     progress = Bool(True, help="Show an answer as it comes.").tag(config=True)
+    cleanup_on_load = Enum(
+        ["notify", "apply", "off"],
+        "notify",
+        help="At `%load_ext gemnb`: say in a line what retention would delete (notify), delete it (apply), or neither.",
+    ).tag(config=True)
+    trash_days = Int(30, min=0, help="Days that a deleted session can be brought back.").tag(config=True)
     max_rounds = Int(50, min=1, help="Requests that one prompt may cost because of tools.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, **given: Any) -> None:
@@ -144,6 +156,7 @@ class Gemnb(Magics):
             self._workspace = gemnb.open_workspace(self.root or ".", home=self.home)
             self._workspace.model = self.model
             self._workspace.inject = self.context
+            self._workspace.cleanup.trash_days = self.trash_days
         return self._workspace
 
     @workspace.setter
@@ -154,10 +167,11 @@ class Gemnb(Magics):
     def _moved(self, _: object) -> None:
         self._workspace = None
 
-    @observe("model", "context")
+    @observe("model", "context", "trash_days")
     def _changed(self, _: object) -> None:
         if getattr(self, "_workspace", None) is not None:
             self.workspace.model, self.workspace.inject = self.model, self.context
+            self.workspace.cleanup.trash_days = self.trash_days
 
     def explain(self) -> Explained:
         """Each setting with its value and where it came from."""
@@ -189,6 +203,7 @@ class Gemnb(Magics):
         deletes by number, id or a unique prefix of one, `%sessions delete --undo` brings the last one back; `--purge`
         deletes for good. `%sessions usage --by month,model` tells what was spent, as a chart and a DataFrame.
         `%sessions retention` tells what the settings would delete and why; `--apply` does it, `--undo` brings it back.
+        `%sessions rescue` keeps what the terminal client would delete; `--restore` brings back what it took.
 
             s = %sessions --hidden
         """

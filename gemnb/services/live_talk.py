@@ -12,7 +12,7 @@ from pathlib import Path
 from gemnb.errors import GemnbWarning, NothingToUndoError, UnknownMessageError
 from gemnb.model.records import Header, Message
 from gemnb.model.session import HistoryStep, Session
-from gemnb.model.talk import is_injected, prompts, typed_text
+from gemnb.model.talk import is_injected, is_resumable, prompts, standing, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.export import Exported, export
 from gemnb.services.projection import history
@@ -90,6 +90,13 @@ class LiveTalk:
         before = tuple(self.messages)
         self._rewind(target)
         self._past.append(HistoryStep("rewind", ids_of(before), tuple(self._messages), target, before))
+        if not any(stands or is_resumable(message) for message, stands in standing(self.messages)):
+            warnings.warn(
+                "Nothing is left to resume: the terminal client would delete this session at its next start."
+                " Send a prompt, or `%rewind --undo`.",
+                GemnbWarning,
+                stacklevel=3,
+            )
 
     def _rewind_target(self, wanted: str) -> str:
         if wanted in self._messages:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from gemnb.model.session import SessionInfo
 from gemnb.store.settings import Settings
@@ -51,6 +52,8 @@ class Candidate:
     size_bytes: int = 0
     artifacts_bytes: int = 0
     age_days: float | None = None
+    client_reason: str | None = None
+    """Why the terminal client would delete it at its next start; None where it would not."""
     marks: tuple[tuple[int, int, int] | None, ...] = ()
     """Size, time and inode of each of `paths` when the plan was made."""
 
@@ -100,6 +103,28 @@ class RetentionPlan:
         """Those that would go."""
         return tuple(c for c in self.candidates if c.decision == "delete")
 
+    @property
+    def endangered(self) -> tuple[Candidate, ...]:
+        """Those that this plan keeps and the terminal client would delete at its next start."""
+        return tuple(c for c in self.candidates if c.decision == "keep" and c.client_reason)
+
+    @property
+    def notice(self) -> str | None:
+        """What a person should know, in a line; None where there is nothing."""
+        told = []
+        if self.due:
+            size = sum(c.size_bytes + c.artifacts_bytes for c in self.due)
+            told.append(
+                f"{len(self.due)} of {len(self.candidates)} sessions are past the retention of your settings"
+                f" ({size:,} bytes; nothing was deleted): `%sessions retention`."
+            )
+        if self.endangered:
+            told.append(
+                f"The terminal client would delete {len(self.endangered)} that stay, when it starts:"
+                " `%sessions rescue` keeps them."
+            )
+        return " ".join(told) or None
+
     def apply(self, *, purge: bool = False) -> CleanupResult:
         """Do exactly this plan; what changed since it was made is left alone and counted. One failure stops nothing.
 
@@ -125,7 +150,11 @@ class RetentionPlan:
     def __str__(self) -> str:
         if self.problem:
             return f"Nothing is cleaned: {self.problem}"
-        lines = [f"Policy: {self.policy}", f"{len(self.due)} of {len(self.candidates)} sessions would go:"]
+        size = sum(c.size_bytes + c.artifacts_bytes for c in self.due)
+        lines = [
+            f"Policy: {self.policy}",
+            f"{len(self.due)} of {len(self.candidates)} sessions would go, {size:,} bytes:",
+        ]
         lines += [
             f"  {c.session.title} [{c.session_id}] {c.size_bytes + c.artifacts_bytes:,} bytes: {c.reason}"
             for c in self.due
@@ -134,6 +163,9 @@ class RetentionPlan:
         if soon:
             following = min(soon, key=lambda c: c.due_at or datetime.max)
             lines.append(f"Next falls due: {following.session.title} on {following.due_at:%Y-%m-%d}.")
+        if self.endangered:
+            lines.append("The terminal client would delete these, too, when it starts (`%sessions rescue` keeps them):")
+            lines += [f"  {c.session.title} [{c.session_id}]: {c.client_reason}" for c in self.endangered]
         return "\n".join(lines)
 
 
@@ -216,10 +248,12 @@ def plan(
     now: datetime,
     family: Callable[[SessionInfo], Sequence[Path]],
     delete: Delete,
+    client: Mapping[Path, str] = MappingProxyType({}),
 ) -> RetentionPlan:
     """What `policy` says of each of `rows`.
 
-    Only whole, listed sessions are candidates: what is hidden, recovered, current or was changed a moment ago stays.
+    `client` has the files that the terminal client would delete, with its reasons. Only whole, listed sessions are
+    candidates: what is hidden, recovered, current or was changed a moment ago stays.
     """
     newest = sorted(rows, key=lambda row: (row.last_updated or now, row.path.name), reverse=True)
     kept = {row.path for row in newest if row.is_current}
@@ -230,7 +264,8 @@ def plan(
     candidates = [
         _candidate(row, policy, kept, now, family) if active else _kept(row, "cleaning is off", now) for row in rows
     ]
-    return RetentionPlan(policy, problem, tuple(candidates), delete)
+    told = tuple(replace(c, client_reason=client.get(c.session.path)) for c in candidates)
+    return RetentionPlan(policy, problem, told, delete)
 
 
 def _candidate(
@@ -264,7 +299,7 @@ def _candidate(
         row.size_bytes,
         max(sizes - row.size_bytes, 0),
         age / timedelta(days=1),
-        tuple(map(_mark, paths)),
+        marks=tuple(map(_mark, paths)),
     )
 
 

@@ -96,6 +96,30 @@ class Trash:
 
         The manifest is on disk before the first move, so that whatever stops it, nothing is lost.
         """
+        return self._take(paths, move, session_id=session_id, title=title, how=how, batch=batch)
+
+    def keep(self, paths: Sequence[Path], *, session_id: str, title: str) -> Disposed:
+        """Keep a copy of `paths` of one session here; an earlier copy of it goes when this one is whole."""
+        earlier = [entry for entry in self.entries() if entry.session_id == session_id]
+        for entry in earlier:
+            if entry.paths == tuple(paths) and all(_same(inside, path) for inside, path in entry.held):
+                return Disposed(tuple(paths))
+        done = self._take(paths, copy, session_id=session_id, title=title, how="rescue", batch=session_id)
+        if not done.stayed:
+            for entry in earlier:
+                shutil.rmtree(entry.folder, ignore_errors=True)
+        return done
+
+    def _take(
+        self,
+        paths: Sequence[Path],
+        act: Callable[[Path, Path], None],
+        *,
+        session_id: str,
+        title: str,
+        how: str,
+        batch: str,
+    ) -> Disposed:
         at = self._clock().astimezone(UTC)
         entry = self.folder / f"{at:%Y%m%dT%H%M%S}-{next(self._numbers):06}-{uuid.uuid4().hex[:12]}"
         before = {path.parent: _mtime_ns(path.parent) for path in paths}
@@ -116,7 +140,7 @@ class Trash:
             why = f"the trash {self.folder} cannot be written ({error.strerror or error}); `--purge` deletes without it"
             return Disposed((), tuple((path, why) for path in paths))
         targets = {path: entry / str(number) for number, path in enumerate(paths)}
-        done = dispose(paths, lambda path: move(path, targets[path]))
+        done = dispose(paths, lambda path: act(path, targets[path]))
         if done.gone:
             times = [[os.fspath(p), ns, _mtime_ns(p)] for p, ns in before.items() if ns is not None]
             with suppress(OSError):  # the manifest will do: only the folders' times are not known then
@@ -231,24 +255,33 @@ def move(path: Path, target: Path) -> None:
     Raises:
         OSError: it could not be moved, or it is a link or a device.
     """
-    kind = _kind(path)
+    _kind(path)
     try:
         path.rename(target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        part = target.with_name(f"{target.name}.part")
-        try:
-            if kind == "folder":
-                shutil.copytree(path, part, symlinks=True)
-            else:
-                shutil.copy2(path, part, follow_symlinks=False)
-            part.rename(target)
-        except OSError:
-            if kind_of(part) is not None:
-                remove(part)
-            raise
+        copy(path, target)
         remove(path)
+
+
+def copy(path: Path, target: Path) -> None:
+    """Copy a file or folder with its times; what stands at `target` in the end is whole.
+
+    Raises:
+        OSError: it could not be copied, or it is a link or a device.
+    """
+    part = target.with_name(f"{target.name}.part")
+    try:
+        if _kind(path) == "folder":
+            shutil.copytree(path, part, symlinks=True)
+        else:
+            shutil.copy2(path, part, follow_symlinks=False)
+        part.rename(target)
+    except OSError:
+        if kind_of(part) is not None:
+            remove(part)
+        raise
 
 
 def _kind(path: Path) -> str:

@@ -317,7 +317,7 @@ def clean(request: Request, folder: Path) -> Any:
         policy,
         problem,
         now=now,
-        family=store.families(),
+        family=store.families(store.list(hidden=True)),
         delete=lambda candidate, _purge: dispose(candidate.paths, remove).stayed,
     )
     off = problem is not None or not policy.enabled

@@ -1,0 +1,134 @@
+"""What goes from one project's store, what comes back, and what is kept from the terminal client."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from gemnb.errors import CurrentSessionError
+from gemnb.model.session import SessionInfo
+from gemnb.services import retention
+from gemnb.services.client_cleanup import client_deletions
+from gemnb.services.rescue import Rescue, rescue
+from gemnb.services.retention import Candidate, RetentionPlan
+from gemnb.store.sessions import Deleted, SessionStore
+from gemnb.store.settings import Settings
+from gemnb.store.trash import Disposed, Restored, Trash, dispose, remove
+
+TRASH_DAYS = 30
+
+
+class Cleanup:
+    """Deletion, retention and rescue for the sessions of one project.
+
+    Args:
+        store: the project's sessions.
+        own: gemnb's own folder for this store, outside it; gets `trash/` and `archive/`.
+        home: the folder that holds `.gemini`.
+        settings: reads the merged settings.
+        current: the id of the current session, which never goes.
+        clock: aware time.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        *,
+        own: Path,
+        home: Path,
+        settings: Callable[[], Settings],
+        current: Callable[[], str | None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.store = store
+        self.trash = Trash(own / "trash", store=home / ".gemini", clock=clock)
+        self.archive = Trash(own / "archive", store=home / ".gemini", clock=clock)
+        self.trash_days = TRASH_DAYS
+        """Days that a deleted session can be brought back; what is older goes with the next deletion."""
+        self._settings = settings
+        self._current = current
+        self._clock = clock
+        self._batch: str | None = None
+
+    def delete(self, info: SessionInfo, *, purge: bool) -> Deleted:
+        """Move a session with all that belongs to it to the trash, or delete it for good.
+
+        Raises:
+            CurrentSessionError: it is the current one.
+        """
+        if info.id == self._current():
+            raise CurrentSessionError(f"{info.title!r} is the current session; resume or start another one first.")
+        done = self._dispose(
+            info, self.store.families(self._rows())(info), how="delete", batch=uuid.uuid4().hex, purge=purge
+        )
+        return Deleted(info.id, info.title, done.gone, done.stayed, purge)
+
+    def undo(self, how: str | None) -> Restored:
+        """Bring back the last deletion, of the kind `how`."""
+        return self.trash.undo(how)
+
+    def plan(self) -> RetentionPlan:
+        """What the settings' retention would delete, what the terminal client would, and why."""
+        return self._plan(self._rows())
+
+    def _plan(self, rows: Sequence[SessionInfo]) -> RetentionPlan:
+        policy, problem = retention.policy_of(self._settings())
+        now = self._clock()
+        return retention.plan(
+            [row for row in rows if row.index is not None],
+            policy,
+            problem,
+            now=now,
+            family=self.store.families(rows),
+            delete=partial(self._clean_one, uuid.uuid4().hex),
+            client=client_deletions(rows, policy, problem, now=now),
+        )
+
+    def endangered(self) -> Mapping[Path, str]:
+        """The session files that the terminal client would delete at its next start, each with the reason."""
+        policy, problem = retention.policy_of(self._settings())
+        return client_deletions(self._rows(), policy, problem, now=self._clock())
+
+    def _rows(self) -> Sequence[SessionInfo]:
+        return self.store.list(hidden=True, current=self._current())
+
+    def rescue(self, wanted: SessionInfo | None) -> Rescue:
+        """Keep `wanted` from the terminal client; None for every session that our own policy keeps."""
+        rows = self._rows()
+        kept = [c.session for c in self._plan(rows).candidates if c.decision == "keep"] if wanted is None else [wanted]
+        return rescue(
+            rows,
+            self.endangered(),
+            wanted=kept,
+            family=self.store.families(rows),
+            trash=self.trash,
+            archive=self.archive,
+            again=self.endangered,
+        )
+
+    def restore_rescued(self) -> Restored:
+        """Bring back what the archive holds and the store has no more.
+
+        Raises:
+            TrashError: something stands in the way; nothing was moved.
+        """
+        lost = [entry for entry in self.archive.entries() if not entry.paths[0].exists()]
+        self.archive.restore(lost)
+        return Restored(tuple(lost))
+
+    def _clean_one(self, batch: str, candidate: Candidate, purge: bool) -> Sequence[tuple[Path, str]]:
+        """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
+        if candidate.session_id == self._current():
+            return [(candidate.session.path, "it is the current session now")]
+        return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge).stayed
+
+    def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
+        if batch != self._batch:  # once for all that goes together
+            self._batch = batch
+            self.trash.purge(timedelta(days=self.trash_days))
+        if purge:
+            return dispose(paths, remove)
+        return self.trash.put(paths, session_id=info.id, title=info.title, how=how, batch=batch)

@@ -1,0 +1,126 @@
+"""What the real client deletes at its start: what we said it would; and not what was rescued before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from client import Client, find_client
+from support import TALK, header, missing, to_bytes
+
+import gemnb
+
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture
+def client(tmp_path: Path, model_server: Callable[..., Any]) -> Client:
+    """The real client, which cleans by its default settings."""
+    program = find_client()
+    if program is None:
+        missing("needs the real client: install it by npm and name it in GEMNB_GEMINI_CLI")
+    assert program
+    home, root = tmp_path / "home", tmp_path / "app"
+    root.mkdir()
+    client = Client(program, home, root, model_server(rules={"rules": [], "default": [{"text": "A title"}]}))
+    client.setup()
+    path = home / ".gemini" / "settings.json"
+    settings = json.loads(path.read_text())
+    del settings["general"]["sessionRetention"]
+    path.write_text(json.dumps(settings))
+    client.sessions()  # the client's own folder for the project is there now
+    return client
+
+
+def write(client: Client, number: int, *, days: float, talk: Any = TALK, minute: int = 0) -> Path:
+    (chats,) = (client.home / ".gemini/tmp").glob("*/chats")
+    at = datetime.now(UTC) - timedelta(days=days)
+    told = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    id = f"{number:08x}-0000-4000-8000-{minute:012}"
+    path = chats / f"session-{at:%Y-%m-%d}T00-{minute:02}-{number:08x}.jsonl"
+    path.write_bytes(to_bytes(header(id, client.root, startTime=told, lastUpdated=told), *talk))
+    os.utime(path, (at.timestamp(), at.timestamp()))
+    return path
+
+
+def starts(client: Client, until: Callable[[], bool]) -> None:
+    """Start the client until what is awaited is so: a start that ends quickly leaves work for the next."""
+    for _ in range(6):
+        client.run("-p", "hello", "-m", "gemini-2.5-pro")
+        if until():
+            return
+
+
+def test_the_client_deletes_what_we_said_it_would(client: Client) -> None:
+    (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
+    kept = write(client, 1, days=2)
+    expired = write(client, 2, days=40)
+    namesake = write(client, 2, days=3, minute=1)
+    broken = write(client, 3, days=1, talk=())
+    beside = write(client, 3, days=4, minute=2)
+    torn = write(client, 4, days=0.5)
+    torn.write_bytes(b"\xef\xbb\xbf" + torn.read_bytes())
+    ws = gemnb.open_workspace(client.root, home=client.home)
+
+    told = ws.cleanup.endangered()
+
+    assert set(told) == {expired, namesake, broken, beside, torn}
+    starts(client, lambda: not any(path.exists() for path in told))
+    assert kept.exists() and not any(path.exists() for path in told)
+    assert [id for _, _, id in client.sessions()] == [row.id for row in ws.sessions()]
+
+
+def test_what_was_rescued_is_not_lost(client: Client) -> None:
+    (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
+    talk = write(client, 1, days=2)
+    (talk.with_name("session-2026-01-01T00-00-00000001.jsonl")).write_bytes(
+        to_bytes(json.loads(talk.read_text().splitlines()[0]))
+    )
+    other = write(client, 2, days=2)
+    neighbour = write(client, 2, days=3, talk=(), minute=1)
+    before = other.read_bytes()
+    ws = gemnb.open_workspace(client.root, home=client.home)
+
+    assert {done.how for done in ws.rescue().sessions} == {"cause removed", "copied"}
+    starts(client, lambda: not neighbour.exists() and not other.exists())
+    assert talk.exists() and not other.exists()
+    ws.restore_rescued()
+    assert other.read_bytes() == before
+
+
+def test_the_conversation_of_the_corpus_that_was_lost(client: Client, shared: Path, tmp_path: Path) -> None:
+    """A session resumed in a later minute: we say before the next starts that they delete it, and rescue it."""
+    case, place = shared / "corpus" / "resume-then-lost", tmp_path / "case"
+    relocate = shared / "tools" / "relocate.py"
+    command = [sys.executable, str(relocate), str(case), str(place), "--snapshot", "03"]
+    subprocess.run(command, check=True, capture_output=True)
+    client.home, client.root = place / "home", place / "project"
+    client.root.mkdir(exist_ok=True)
+    ws = gemnb.open_workspace(client.root, home=client.home)
+    (precious,) = ws.sessions()
+
+    assert precious.state == "at_risk" and [c.session_id for c in ws.retention().endangered] == [precious.id]
+    assert [done.how for done in ws.rescue().sessions] == ["cause removed"]
+    starts(client, lambda: False)
+    assert precious.id in [id for _, _, id in client.sessions()]
+
+
+def test_without_a_rescue_it_is_lost(client: Client, shared: Path, tmp_path: Path) -> None:
+    case, place = shared / "corpus" / "resume-then-lost", tmp_path / "case"
+    relocate = shared / "tools" / "relocate.py"
+    command = [sys.executable, str(relocate), str(case), str(place), "--snapshot", "03"]
+    subprocess.run(command, check=True, capture_output=True)
+    client.home, client.root = place / "home", place / "project"
+    client.root.mkdir(exist_ok=True)
+    (precious,) = gemnb.open_workspace(client.root, home=client.home).sessions()
+
+    starts(client, lambda: not precious.path.exists())
+
+    assert not precious.path.exists()
