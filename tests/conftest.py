@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support import NOW, SHARED, load_module, missing, to_bytes
 
 import gemnb
 from gemnb.testing import ScriptedLlm
+
+settings.register_profile("gemnb", deadline=None)  # a busy machine is no failure
+settings.load_profile("gemnb")
 
 
 @pytest.fixture(scope="session")
