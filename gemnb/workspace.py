@@ -32,7 +32,7 @@ from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.live import LiveJournal
-from gemnb.store.paths import encode_tag, home_folder, is_file_name, project_hash, session_file_name
+from gemnb.store.paths import encode_tag, home_folder, is_file_name, private_folder, project_hash, session_file_name
 from gemnb.store.projects import Project, Projects
 from gemnb.store.recorder import Recorder
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
@@ -403,7 +403,7 @@ class Workspace:
         """Make the project's folders; a new file's place may have moved if another project took its slug meanwhile."""
         if path.parent.parent.parent == self._projects.tmp and path.parent.parent.name == self.slug:
             path = self._projects.tmp / self._projects.claim(self.root) / "chats" / path.name
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(path.parent)
         free = live.free_path(path, self.clock())
         if free != path:
             warnings.warn(

@@ -14,7 +14,7 @@ from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.memory_inbox import Inbox, apply_proposal, pick, read_inbox
 from gemnb.services.tokens import estimate_tokens
 from gemnb.store.journal import open_regular
-from gemnb.store.paths import kind_of
+from gemnb.store.paths import kind_of, private_folder
 
 BOM = b"\xef\xbb\xbf"
 LARGEST = 2_000_000
@@ -237,7 +237,7 @@ def _write(path: Path, data: bytes, held: bytes | None) -> None:
         raise MemoryFileError(f"{path} is no file; nothing was written.")
     temporary = real.with_name(f".{real.name}.{uuid.uuid4().hex}")
     try:
-        real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(real.parent)
         mode = real.stat().st_mode & 0o777 if held is not None else 0o600
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(descriptor, "wb") as file:

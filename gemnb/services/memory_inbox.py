@@ -12,7 +12,7 @@ from pathlib import Path
 from gemnb.errors import MemoryFileError
 from gemnb.model.talk import UNSEEN, clean_line
 from gemnb.store.journal import open_regular
-from gemnb.store.paths import kind_of
+from gemnb.store.paths import kind_of, private_folder
 
 LARGEST = 1_000_000
 KINDS = ("private", "global")
@@ -177,7 +177,7 @@ def _bytes_of(path: Path) -> bytes | None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -21,7 +21,7 @@ from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, momentary
 from gemnb.services.redaction import Redactor
 from gemnb.store.journal import open_regular
-from gemnb.store.paths import kind_of
+from gemnb.store.paths import kind_of, private_folder
 
 IDLE = timedelta(hours=3)
 LEAST_PROMPTS = 10
@@ -193,7 +193,7 @@ def propose(suggestions: Sequence[Suggestion], folder: Path, target: Path) -> li
         for part in (folder, folder / ".inbox", place):
             if kind_of(part) not in (None, "folder"):
                 raise MemoryFileError(f"{part} is no folder; nothing was proposed.")
-            part.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(part)
         for suggestion in suggestions:
             if normal(suggestion.fact) in known:
                 continue

@@ -13,7 +13,7 @@ from pathlib import Path
 from gemnb.errors import CheckpointError, UnsafePathError
 from gemnb.model.records import JsonObject
 from gemnb.store.journal import open_regular, parse_json
-from gemnb.store.paths import child, decode_tag, encode_tag, kind_of
+from gemnb.store.paths import child, decode_tag, encode_tag, kind_of, private_folder
 
 PREFIX, ENDING = "checkpoint-", ".json"
 
@@ -57,7 +57,7 @@ class Checkpoints:
                 f"There is a checkpoint {tag!r} already ({there[0]}): "
                 "take another tag, or `overwrite=True` (`--overwrite` after `%resume save`)."
             )
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self.folder)
         path = child(self.folder, name)
         if kind_of(path) not in (None, "file"):
             raise CheckpointError(f"{path} is a link or a folder; nothing was written.")

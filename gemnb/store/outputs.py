@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gemnb.model.records import ToolCall
-from gemnb.store.paths import is_safe_id, kind_of
+from gemnb.store.paths import is_safe_id, kind_of, private_folder
 
 
 def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str, write: bool = True) -> str:
@@ -25,7 +25,7 @@ def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str,
     tool = "".join(char for char in call.name if (char.isascii() and char.isalnum()) or char == "_")[:40] or "tool"
     path = into / f"{tool}_{hashlib.sha256(data).hexdigest()[:16]}.txt"
     if write and kind_of(path) is None:
-        into.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(into)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

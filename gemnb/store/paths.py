@@ -85,6 +85,21 @@ def kind_of(path: Path) -> str | None:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
+def private_folder(folder: Path) -> None:
+    """Make `folder` and the parents that it lacks, for the person alone; `mkdir` leaves parents to the umask.
+
+    Raises:
+        OSError: it cannot be made, or something else stands there.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        if folder.parent == folder:
+            raise
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def artifacts(folder: Path, session_id: str, *, spared: Collection[str] = ()) -> list[Path]:
     """What belongs to a session beside its file: log, tool outputs, plans, tasks, its sub-agents and theirs.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemnb.store.journal import open_regular, parse_whole
-from gemnb.store.paths import is_session_name, is_slug, kind_of, project_hash
+from gemnb.store.paths import is_session_name, is_slug, kind_of, private_folder, project_hash
 
 MARKER = ".project_root"
 LONGEST_MARKER = 4096
@@ -151,7 +151,7 @@ class Projects:
         new = kind_of(self.tmp / slug) is None
         for base in ("tmp", "history"):
             folder = self.gemini / base / slug
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(folder)
             try:
                 _create(folder / MARKER, root.encode("utf-8", "surrogateescape"))
             except FileExistsError:
@@ -176,7 +176,7 @@ class Projects:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         """The client's lock: a folder, refreshed by its time, stale after 10 s."""
-        self.gemini.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self.gemini)
         lock = self.gemini / "projects.json.lock"
         deadline = time.monotonic() + LOCK_WAIT_S
         while True:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gemnb.errors import TrashError
-from gemnb.store.paths import kind_of
+from gemnb.store.paths import kind_of, private_folder
 
 MANIFEST = "manifest.json"
 TIMES = "times.json"
@@ -133,7 +133,7 @@ class Trash:
             "paths": [os.fspath(path) for path in paths],
         }
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.folder)
             entry.mkdir(mode=0o700)
             _write(entry / MANIFEST, told, durable=True)
         except OSError as error:
@@ -297,7 +297,7 @@ def _bring_back(inside: Path, path: Path) -> None:
     if kind_of(path) is not None:  # the same bytes: the move was cut off after its copy
         remove(inside)
         return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     move(inside, path)
 
 
