@@ -22,6 +22,7 @@ GemnbError
 │   └── MomentaryFactError       MOMENTARY_FACT
 ├── FrameError                   INVALID_FRAME_ARGUMENT
 ├── ExportError                  EXPORT_FAILED
+├── OutputError                  TOOL_OUTPUT
 └── ToolError                    INVALID_TOOL
 """
 
@@ -200,6 +201,12 @@ class ExportError(GemnbError):
     """A talk could not be exported to where it was asked to go."""
 
     code = "EXPORT_FAILED"
+
+
+class OutputError(GemnbError):
+    """A tool output that a compression trims could not be kept whole; the talk was not compressed."""
+
+    code = "TOOL_OUTPUT"
 
 
 class ToolError(GemnbError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
-from gemnb.errors import GemnbWarning, LlmError, PromptError, TurnLimitError
+from gemnb.errors import GemnbWarning, LlmError, OutputError, PromptError, TurnLimitError
 from gemnb.model.outcome import WORDS, Outcome
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall, as_count
 from gemnb.model.session import HistoryStep
@@ -206,6 +206,7 @@ class Chat(LiveTalk):
 
         Raises:
             LlmError: the service failed.
+            OutputError: a tool output that would be trimmed could not be kept; nothing was changed.
             Stopped: an interrupt; nothing was changed.
         """
         self.sync()
@@ -234,8 +235,7 @@ class Chat(LiveTalk):
         if dry_run:
             return replace(result, dry_run=True)
         if result.changed:
-            for call, text in kept:  # only now: what fails or is tried leaves no file behind
-                self._save_output(call, text, True)
+            self._keep_outputs(kept)  # only now: what fails or is tried leaves no file behind
             before = tuple(self.messages)
             self._replace(result.messages)
             self._past.append(HistoryStep("replace", ids_of(before), tuple(self._messages), messages=before))
@@ -245,11 +245,21 @@ class Chat(LiveTalk):
             self._compression_failed = True
         return result
 
+    def _keep_outputs(self, outputs: Iterable[tuple[ToolCall, str]]) -> None:
+        try:
+            for call, text in outputs:
+                self._save_output(call, text, True)
+        except OSError as error:
+            raise OutputError(
+                f"A tool output that would be trimmed could not be kept ({error.strerror or error}):"
+                " the talk was not compressed. Make room, then compress again."
+            ) from None
+
     def _compress_if_large(self) -> None:
         """Before a prompt: compress a talk that passes its threshold, and say so in a line. No failure stops it."""
         try:
             result = self.compress(force=False)
-        except (LlmError, OSError) as error:
+        except (LlmError, OutputError, OSError) as error:
             self._compression_failed = True
             words = f"The talk is long, and compressing it failed ({error}); it goes on as it is."
         else:

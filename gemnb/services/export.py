@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from gemnb.model.talk import UNSEEN, clean_line
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services.projection import history
 from gemnb.services.redaction import Redactor, Replacement
+from gemnb.store.files import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +176,8 @@ def write(path: Path, text: str) -> None:
     """
     if os.path.isdir(path):  # noqa: PTH112 - `Path.is_dir` raises for a name that is too long
         raise ExportError(f"{path} is a folder: give the name of a file in it.")
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode())
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_whole(path, text.encode(), mode=0o666)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ExportError(f"The talk could not be exported to {path}: {reason}. Choose another place.") from None

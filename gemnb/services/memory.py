@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from gemnb.errors import MemoryFileError, MomentaryFactError
 from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.memory_inbox import Inbox, apply_proposal, pick, read_inbox
 from gemnb.services.tokens import estimate_tokens
+from gemnb.store.files import write_whole
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of, private_folder
 
@@ -235,14 +235,9 @@ def _write(path: Path, data: bytes, held: bytes | None) -> None:
     real = Path(os.path.realpath(path))
     if kind_of(real) not in (None, "file"):
         raise MemoryFileError(f"{path} is no file; nothing was written.")
-    temporary = real.with_name(f".{real.name}.{uuid.uuid4().hex}")
     try:
         private_folder(real.parent)
         mode = real.stat().st_mode & 0o777 if held is not None else 0o600
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        temporary.replace(real)
+        write_whole(real, data, mode=mode)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise MemoryFileError(f"{path} could not be written: {error.strerror}; nothing was changed.") from None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gemnb.errors import MemoryFileError
 from gemnb.model.talk import UNSEEN, clean_line
+from gemnb.store.files import write_whole
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of, private_folder
 
@@ -178,8 +178,4 @@ def _bytes_of(path: Path) -> bytes | None:
 
 def _replace(path: Path, data: bytes) -> None:
     private_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    temporary.replace(path)
+    write_whole(path, data)

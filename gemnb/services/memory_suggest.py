@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,6 +19,7 @@ from gemnb.services.audit_facts import normal, sentences
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, momentary
 from gemnb.services.redaction import Redactor
+from gemnb.store.files import create, write_whole
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of, private_folder
 
@@ -198,7 +198,7 @@ def propose(suggestions: Sequence[Suggestion], folder: Path, target: Path) -> li
             if normal(suggestion.fact) in known:
                 continue
             path = place / f"suggested-{uuid.uuid4().hex[:12]}.patch"
-            _create(path, patch_for(suggestion, held, target))
+            create(path, patch_for(suggestion, held, target).encode("utf-8", "replace"))
             written.append(path)
     except OSError as error:
         raise MemoryFileError(f"{place} could not be written: {error.strerror}.") from None
@@ -255,12 +255,9 @@ def look_through(
 
 
 def _keep(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        _create(temporary, text)
-        temporary.replace(path)
+        write_whole(path, text.encode("utf-8", "replace"))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise MemoryFileError(f"{path} could not be written: {error.strerror}.") from None
 
 
@@ -277,9 +274,3 @@ def _text_of(path: Path) -> str:
             return file.read().decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
-
-
-def _create(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text.encode("utf-8", "replace"))

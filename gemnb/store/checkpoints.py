@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +10,7 @@ from pathlib import Path
 
 from gemnb.errors import CheckpointError, UnsafePathError
 from gemnb.model.records import JsonObject
+from gemnb.store.files import write_whole
 from gemnb.store.journal import open_regular, parse_json
 from gemnb.store.paths import child, decode_tag, encode_tag, kind_of, private_folder
 
@@ -49,7 +48,7 @@ class Checkpoints:
         """Save `contents` under `tag`; `auth_type` is how the client was signed in, which it looks at on loading.
 
         Raises:
-            CheckpointError: the tag cannot be, or is there already and `overwrite` was not said.
+            CheckpointError: the tag cannot be, or is there already and `overwrite` was not said, or the disk refused.
         """
         name = encode_tag(tag)
         if not overwrite and (there := self._find(tag)):
@@ -57,20 +56,15 @@ class Checkpoints:
                 f"There is a checkpoint {tag!r} already ({there[0]}): "
                 "take another tag, or `overwrite=True` (`--overwrite` after `%resume save`)."
             )
-        private_folder(self.folder)
         path = child(self.folder, name)
         if kind_of(path) not in (None, "file"):
             raise CheckpointError(f"{path} is a link or a folder; nothing was written.")
         told: JsonObject = {"history": [*contents]} | ({"authType": auth_type} if auth_type else {})
-        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(json.dumps(told, indent=2).encode("ascii"))
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+            private_folder(self.folder)
+            write_whole(path, json.dumps(told, indent=2).encode("ascii"))
+        except OSError as error:
+            raise CheckpointError(f"{path} could not be written: {error.strerror}; nothing was changed.") from None
         return Checkpoint(tag, datetime.fromtimestamp(path.stat().st_mtime, UTC), path)
 
     def load(self, tag: str) -> Sequence[JsonObject]:

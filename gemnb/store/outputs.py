@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from gemnb.model.records import ToolCall
+from gemnb.store.files import write_whole
 from gemnb.store.paths import is_safe_id, kind_of, private_folder
 
 
@@ -26,7 +26,5 @@ def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str,
     path = into / f"{tool}_{hashlib.sha256(data).hexdigest()[:16]}.txt"
     if write and kind_of(path) is None:
         private_folder(into)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        write_whole(path, data)
     return str(path)

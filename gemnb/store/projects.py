@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemnb.store.files import create, write_whole
 from gemnb.store.journal import open_regular, parse_whole
 from gemnb.store.paths import is_session_name, is_slug, kind_of, private_folder, project_hash
 
@@ -153,7 +154,7 @@ class Projects:
             folder = self.gemini / base / slug
             private_folder(folder)
             try:
-                _create(folder / MARKER, root.encode("utf-8", "surrogateescape"))
+                create(folder / MARKER, root.encode("utf-8", "surrogateescape"))
             except FileExistsError:
                 if read_marker(folder) != root:
                     return False
@@ -163,15 +164,8 @@ class Projects:
         return True
 
     def _write(self, entries: dict[str, str]) -> None:
-        temporary = self._path.with_name(f"projects.json.{uuid.uuid4().hex}.tmp")
-        _create(
-            temporary, json.dumps({"projects": entries}, ensure_ascii=False, indent=2).encode("utf-8", "surrogatepass")
-        )
-        try:
-            temporary.replace(self._path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        text = json.dumps({"projects": entries}, ensure_ascii=False, indent=2)
+        write_whole(self._path, text.encode("utf-8", "surrogatepass"))
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -231,12 +225,6 @@ def _count_sessions(folder: Path) -> int:
         return sum(is_session_name(name) for name in os.listdir(chats))  # noqa: PTH208 - names are all it takes
     except OSError:
         return 0
-
-
-def _create(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
 
 
 def _copy_folder(source: Path, target: Path) -> None:

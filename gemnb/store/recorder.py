@@ -154,9 +154,11 @@ class Recorder:
         self._foreign = self._foreign or _seen(descriptor) != self._seen
         while self._pending:
             line = self._pending[0]
-            _write_line(descriptor, line if _ends_whole(descriptor) else b"\n" + line)
+            try:
+                _write_line(descriptor, line if _ends_whole(descriptor) else b"\n" + line)
+            finally:
+                self._seen = _seen(descriptor)  # a half that was written is ours, and no other program's
             self._pending.popleft()
-            self._seen = _seen(descriptor)
 
     def _make(self, lines: list[bytes]) -> None:
         """Make the file whole in one write; it appears complete or not at all."""

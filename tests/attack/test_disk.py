@@ -1,0 +1,85 @@
+"""A disk that fails at any call stops no talk, loses no record and changes nothing that stood before."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failing_disk import ERRORS, Disk
+from support import NOW, TALK, header, to_bytes, tree
+
+import gemnb
+from gemnb.services.compression import Status
+from gemnb.store.replay import read_session
+from gemnb.testing import DemoLlm
+
+STEPS_AT_MOST = 400
+
+
+def look(table: str) -> str:
+    """Look at a table."""
+    return f"{table}: " + "forty-two rivers, and more of them. " * 4000
+
+
+def store(base: Path) -> gemnb.Workspace:
+    root = base / "work" / "app"
+    root.mkdir(parents=True)
+    folder = base / "home" / ".gemini" / "tmp" / "app"
+    (folder / "chats").mkdir(parents=True)
+    (folder / ".project_root").write_text(str(root))
+    (folder / "chats" / "session-2026-05-01T10-00-aa11bb22.jsonl").write_bytes(to_bytes(header(root=root), *TALK))
+    found = gemnb.open_workspace(root, home=base / "home", llm=DemoLlm(), clock=lambda: NOW, environ={})
+    found.inject = False
+    return found
+
+
+def talk(chat: gemnb.Chat) -> None:
+    """All that writes: a prompt, a call with a long output, a rewind, a compression that trims it."""
+    chat.tools = [look]
+    for text in ("First.", "`look` at 'rivers'", "Third.", "To be dropped."):
+        assert chat.send(text).outcome == "completed"
+    chat.rewind(len([m for m in chat.messages if m.type == "user"]))
+    try:
+        assert chat.compress(floor={}).status is Status.COMPRESSED
+    except gemnb.GemnbError as error:
+        assert error.code == "TOOL_OUTPUT"
+    assert chat.send("Last.").outcome == "completed"
+
+
+def holds(ws: gemnb.Workspace, chat: gemnb.Chat, before: dict[str, Any], disk: Disk) -> None:
+    """The talk on disk is the talk in memory, in order, and nothing that stood before changed."""
+    chat.send("Once more.")
+    found = read_session(chat.recording.path)
+    assert chat.recording.active and not chat.recording.unsaved
+    assert [m.id for m in found.messages] == [m.id for m in chat.messages]
+    assert len(found.damage) <= disk.faults
+    for path, (_, _, data) in before.items():
+        now = Path(path)
+        assert data is None or now.read_bytes().startswith(data), f"{path} is not as it was"
+    left = [p for p in ws.home.rglob("*") if p.name.endswith(".tmp") or p.name.endswith(".lock")]
+    assert not left or disk.faults, left
+    for path in ws.home.rglob("tool-outputs/*/*"):
+        assert path.suffix == ".tmp" or path.read_text().endswith("of them. "), f"{path} is half a file"
+
+
+@pytest.mark.parametrize("new", [False, True], ids=["resumed", "new"])
+@pytest.mark.parametrize("stays", [False, True], ids=["once", "from-then-on"])
+@pytest.mark.parametrize("how", ERRORS)
+def test_a_disk_that_fails_at_any_call_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, stays: bool, new: bool
+) -> None:
+    warnings.simplefilter("ignore", gemnb.GemnbWarning)
+    disk = Disk(tmp_path, monkeypatch)
+    for at in range(1, STEPS_AT_MOST):
+        ws = store(tmp_path / str(at))
+        before = tree(ws.home)
+        chat = ws.new_chat() if new else ws.resume("1")
+        with disk.failing(how, at, stays=stays):
+            talk(chat)
+            assert chat.recording.active or chat.recording.reason
+        holds(ws, chat, before, disk)
+        if not disk.faults:
+            break
+    assert 20 < at < STEPS_AT_MOST - 1, "every call was made to fail, and there were some"
