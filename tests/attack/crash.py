@@ -172,7 +172,8 @@ def look(base: Path, told: list[dict[str, Any]], before: dict[Path, bytes], dama
             past = [ended["ids"], *(list(step.before) for step in store.load(session).history)]
             assert found == ended["ids"] or ended["ids"] in past, f"{session} lost its past"
 
-    registry = json.loads((base / "home" / ".gemini" / "projects.json").read_text())["projects"]
+    path = base / "home" / ".gemini" / "projects.json"
+    registry = json.loads(path.read_text())["projects"] if path.exists() else {}  # killed before its first was made
     for root in {t["root"] for t in told if t.get("ended") == "register"}:
         assert registry.get(str(base / "work" / root)), f"{root} is not registered"
 

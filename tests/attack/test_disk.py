@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -48,25 +51,28 @@ def talk(chat: gemnb.Chat) -> None:
     assert chat.send("Last.").outcome == "completed"
 
 
-def holds(ws: gemnb.Workspace, chat: gemnb.Chat, before: dict[str, Any], disk: Disk) -> None:
+def holds(ws: gemnb.Workspace, chat: gemnb.Chat, before: dict[str, Any], *, torn: int) -> None:
     """The talk on disk is the talk in memory, in order, and nothing that stood before changed."""
     chat.send("Once more.")
     found = read_session(chat.recording.path)
     assert chat.recording.active and not chat.recording.unsaved
     assert [m.id for m in found.messages] == [m.id for m in chat.messages]
-    assert len(found.damage) <= disk.faults
+    assert len(found.damage) <= torn
     for path, (_, _, data) in before.items():
         now = Path(path)
         assert data is None or now.read_bytes().startswith(data), f"{path} is not as it was"
     left = [p for p in ws.home.rglob("*") if p.name.endswith(".tmp") or p.name.endswith(".lock")]
-    assert not left or disk.faults, left
+    assert not left or torn, left
     for path in ws.home.rglob("tool-outputs/*/*"):
         assert path.suffix == ".tmp" or path.read_text().endswith("of them. "), f"{path} is half a file"
 
 
-@pytest.mark.parametrize("new", [False, True], ids=["resumed", "new"])
 @pytest.mark.parametrize("stays", [False, True], ids=["once", "from-then-on"])
-@pytest.mark.parametrize("how", ERRORS)
+@pytest.mark.parametrize(
+    ("how", "new"),
+    [*((how, False) for how in ERRORS), ("ENOSPC", True), ("short", True)],
+    ids=lambda told: told if isinstance(told, str) else "new" if told else "resumed",
+)
 def test_a_disk_that_fails_at_any_call_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, stays: bool, new: bool
 ) -> None:
@@ -79,7 +85,25 @@ def test_a_disk_that_fails_at_any_call_loses_nothing(
         with disk.failing(how, at, stays=stays):
             talk(chat)
             assert chat.recording.active or chat.recording.reason
-        holds(ws, chat, before, disk)
+        holds(ws, chat, before, torn=disk.faults)
         if not disk.faults:
             break
     assert 20 < at < STEPS_AT_MOST - 1, "every call was made to fail, and there were some"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file system of its own takes the rights of root")
+def test_a_file_system_that_is_really_full_loses_nothing(tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", tmp_path], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    here = Path(__file__).parent
+    command = 'mount -t tmpfs -o size=600k none "$1" && exec "$2" "$3" "$1"'
+    paths = os.pathsep.join(map(str, (here.parents[1], here.parent)))
+
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command, "sh", tmp_path, sys.executable, here / "full_disk.py"],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr

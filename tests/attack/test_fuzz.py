@@ -11,8 +11,8 @@ from fuzz_targets import SEEDS, TARGETS
 from support import missing
 
 FINDINGS = sorted(path for path in fuzz.FOUND.glob("*/*") if path.is_file())
-SECONDS = 10
-"""For each target: with the start of Python about 100 s for all of them."""
+SECONDS = 7
+"""For each target: with the start of Python about 70 s for all of them."""
 
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: f"{path.parent.name}-{path.name}")
