@@ -1,0 +1,150 @@
+"""A store that was made to lead out, and words that were made to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import reach
+from markdown_it import MarkdownIt
+from support import SID, gemini, header, to_bytes, tree, user
+
+import gemnb
+from gemnb.model.outcome import Outcome
+from gemnb.notebook.display import HTML
+from gemnb.services.chat import Reply
+
+SECRET = "OUTSIDE-4711"
+
+
+def hostile_store(base: Path) -> None:
+    """Names, links, pipes and devices that lead out of the store, to `base/outside` and to places without end."""
+    outside, root = base / "outside", base / "work" / "app"
+    gemini_folder = base / "home" / ".gemini"
+    place = gemini_folder / "tmp" / "app"
+    chats = place / "chats"
+    for folder in (outside, root, chats, base / "exports", place / "logs", gemini_folder / "tmp" / "loop"):
+        folder.mkdir(parents=True)
+    for name in ("secret.md", "session-x.jsonl", "checkpoint-x.json", ".project_root"):
+        (outside / name).write_text(SECRET)
+    (place / ".project_root").write_text(str(root))
+    registry = {str(root): "app", "/up": "../../outside", "/abs": str(outside), "/nul": "a\0b", "/dot": ".."}
+    (gemini_folder / "projects.json").write_text(json.dumps({"projects": registry}))
+
+    ids = ["../../../outside", str(outside), "..", "chats", "a\0b", "x" * 300, "logs", SID, "CON"]
+    for number, id in enumerate(ids):
+        call = {"id": id, "name": f"../../{id}", "args": {"file": str(outside / "secret.md")}, "status": "success"}
+        call["result"] = [{"functionResponse": {"id": id, "name": call["name"], "response": {"output": "x" * 90_000}}}]
+        lines = [header(id), user(f"../{id}", f"river @{outside}/secret.md"), gemini(id, "See.", toolCalls=[call])]
+        (chats / f"session-2026-05-01T10-0{number}-aa11bb2{number}.jsonl").write_bytes(to_bytes(*lines))
+    (chats / "session-2026-05-02T10-00-11111111.jsonl").symlink_to(outside / "session-x.jsonl")
+    (chats / "session-2026-05-02T10-00-22222222.jsonl").symlink_to("/dev/zero")
+    (chats / "session-2026-05-02T10-00-33333333.jsonl").symlink_to("session-2026-05-02T10-00-33333333.jsonl")
+    os.mkfifo(chats / "session-2026-05-02T10-00-44444444.jsonl")
+    os.link(outside / "session-x.jsonl", chats / "session-2026-05-02T10-00-55555555.jsonl")
+    (chats / SID).symlink_to(outside)
+    (place / "tool-outputs").symlink_to(outside)
+    (place / "logs" / f"session-{SID}.jsonl").symlink_to(outside / "secret.md")
+    (place / "checkpoint-linked.json").symlink_to(outside / "checkpoint-x.json")
+    os.mkfifo(place / "checkpoint-pipe.json")
+    (gemini_folder / "tmp" / "linked").symlink_to(outside)
+    (gemini_folder / "tmp" / "loop" / "chats").symlink_to("../loop")
+    os.mkfifo(gemini_folder / "tmp" / "loop" / ".project_root")
+    (gemini_folder / "GEMINI.md").symlink_to("/dev/zero")
+    (root / "GEMINI.md").write_text(f"@../../outside/secret.md @{outside}/secret.md @./loop.md @./linked.md")
+    (root / "loop.md").write_text("@./loop.md @./GEMINI.md")
+    (root / "linked.md").symlink_to(outside / "secret.md")
+
+
+def test_nothing_outside_the_store_is_read_created_or_changed(tmp_path: Path) -> None:
+    hostile_store(tmp_path)
+    outside = tree(tmp_path / "outside")
+
+    done = subprocess.run(
+        [sys.executable, reach.__file__, tmp_path],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+    opened = {(Path(path), how) for path, how in json.loads(done.stdout)}
+    assert tree(tmp_path / "outside") == outside
+    assert len(opened) > 50 and not [path for path, _ in opened if (tmp_path / "outside") in path.parents]
+    allowed = [tmp_path / "home" / ".gemini", tmp_path / "xdg" / "data" / "gemnb", tmp_path / "exports"]
+    assert not [path for path, how in opened if how == "write" and not any(a in path.parents for a in allowed)]
+    assert {p.name for p in tmp_path.iterdir()} <= {"home", "work", "outside", "exports", "xdg"}
+    told = [p for top in ("home", "exports") for p in (tmp_path / top).rglob("*") if p.is_file() and not p.is_symlink()]
+    assert len(told) > 5
+    assert not [p for p in told if p.stat().st_nlink == 1 and SECRET.encode() in p.read_bytes()]
+
+
+class Tags(HTMLParser):
+    """The elements of a page, and what of them runs or fetches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.evil: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        if tag in {"script", "iframe", "object", "embed", "form", "link", "base", "svg", "math", "audio", "video"}:
+            self.evil.append(tag)
+        for name, value in attrs:
+            link = (value or "").strip().lower()
+            fetches = name in {"src", "srcset", "data", "action", "poster"} and not link.startswith("data:image/")
+            leads = name == "href" and not link.startswith(("http://", "https://", "mailto:", "#"))
+            if name.startswith("on") or fetches or leads or (name == "style" and ("url(" in link or "fixed" in link)):
+                self.evil.append(f"{tag} {name}={value}")
+
+
+WORDS = [
+    "<script>ran()</script>",
+    "<img src=x onerror=ran()>",
+    "<svg onload=ran()><style>@import 'http://evil.test'</style></svg>",
+    "[go](javascript:ran()) ![look](http://evil.test/x.png)",
+    "</td></table><iframe src='http://evil.test'></iframe>",
+    '" onmouseover="ran()" style="position:fixed;background:url(http://evil.test)',
+    "<style>*{background:url(http://evil.test)}</style>",
+    "\x1b]8;;http://evil.test\x07go\x1b]8;;\x07\x1b[2J\u202egnp.exe\u2066",
+    "```\n</pre><script>ran()</script>\n```\n<details open ontoggle=ran()>",
+    "`<b onclick=ran()>` &lt;script&gt; &#106;avascript:ran() <a href='jAvAsCrIpT:ran()'>x</a>",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_no_word_of_a_session_runs_or_fetches_in_any_rendering(
+    ws: gemnb.Workspace, write_session: Callable[..., Path], tmp_path: Path, words: str
+) -> None:
+    part = {"functionCall": {"id": "c", "name": words, "args": {words: words}}}
+    call = {"id": "c", "name": words, "args": {words: words}, "status": "success", "resultDisplay": words}
+    call["result"] = [{"functionResponse": {"id": "c", "name": words, "response": {"output": words}}}]
+    answer = gemini("g", [{"text": words}, {"text": words, "thought": True}, part], model=words, toolCalls=[call])
+    write_session(header(summary=words), user("u", words), answer, {"id": "e", "type": "error", "content": words})
+    chat = ws.resume("1")
+    reply = Reply(words, Outcome.ERROR, error=words)
+    values = [ws.listing(), chat, chat.recording, reply]
+    pages = [HTML[f"{type(v).__module__}.{type(v).__qualname__}"](v) for v in values]
+    pages += [frame.to_html() for frame in (gemnb.sessions_df(ws), gemnb.messages_df(ws), gemnb.tool_calls_df(ws))]
+    for ending in ("html", "ipynb"):
+        chat.export(tmp_path / f"out.{ending}")
+    pages.append((tmp_path / "out.html").read_text())
+    cells = json.loads((tmp_path / "out.ipynb").read_text())["cells"]
+    shown = [output["data"] for cell in cells for output in cell.get("outputs", [])]
+    pages += ["".join(data.get("text/html", [])) for data in shown]
+    marked = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    marked += ["".join(data.get("text/markdown", [])) for data in shown]
+    pages += [MarkdownIt("commonmark", {"html": True}).render(text) for text in marked]
+
+    for page in pages:
+        tags = Tags()
+        tags.feed(page)
+        assert not tags.evil, page
