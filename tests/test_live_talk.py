@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import SID, TALK, header, to_bytes
+from support import SID, TALK, header, to_bytes, user
 
 import gemnb
 from gemnb.errors import GemnbWarning
 from gemnb.store.replay import read_fold, read_session
+from gemnb.testing import demo_llm
 
 OTHER = "cc33dd44-0000-4000-8000-00000000000c"
 
@@ -148,3 +149,34 @@ def test_an_older_file_that_is_newer_than_its_twin_goes_on(
     assert [m.id for m in read_session(chat.recording.path).messages] == [m.id for m in chat.messages]
     ws.chat = None
     assert ws.resume("latest").messages == chat.messages
+
+
+@pytest.mark.parametrize("step", ["rewind", "compress", "undo"])
+def test_what_another_wrote_stays_where_a_step_of_ours_still_waits_for_the_disk(
+    chat: Any, ws: gemnb.Workspace, step: str
+) -> None:
+    ws.llm = demo_llm()
+    path = chat.recording.path
+    for number in range(8):
+        chat.send(f"River {number} is long, and more of it. " * 20)
+    chat.send("More.")
+    if step == "undo":
+        chat.rewind(10)
+    blocked = path.rename(path.with_suffix(".held"))
+    path.mkdir()
+    with pytest.warns(gemnb.GemnbWarning, match="Nothing is being saved"):
+        {"rewind": lambda: chat.rewind(10), "compress": lambda: chat.compress(floor={}), "undo": chat.undo_rewind}[
+            step
+        ]()
+    path.rmdir()
+    with blocked.open("ab") as file:
+        file.write(to_bytes(user("other", "Another program asks.")))
+    blocked.rename(path)
+
+    with pytest.warns(gemnb.GemnbWarning, match="Another program is writing"):
+        chat.send("Go on.")
+
+    found = read_session(path)
+    assert [m.id for m in found.messages] == [m.id for m in chat.messages]
+    assert "Another program asks." in [m.text for m in found.messages]
+    assert step != "rewind" or "More." not in [m.text for m in found.messages]

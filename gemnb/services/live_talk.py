@@ -55,6 +55,8 @@ class LiveTalk:
         self._new_id = new_id
         self._past = standing_steps(past)
         self._unsaved: set[str] = set()
+        self._dropped: set[str] | None = None
+        """What the steps of ours dropped that still wait to be written: on disk it stands. None where none waits."""
 
     @property
     def session_id(self) -> str:
@@ -171,10 +173,14 @@ class LiveTalk:
             self._restore(session, lost)
             return
         own = [m for id, m in self._messages.items() if id in self._unsaved]
-        added = [m for m in session.messages if m.id not in self._messages]
-        self._messages = {m.id: m for m in (*session.messages, *own)}
-        if not self._journal.health.unsaved:
-            self._past = standing_steps(session.history)
+        ours = self._messages.keys() | (self._dropped or set())
+        added = [m for m in session.messages if m.id not in ours]
+        if self._dropped is not None:
+            self._replace([*self.messages, *added])  # the step that waits would hide them
+        else:
+            self._messages = {m.id: m for m in (*session.messages, *own)}
+            if not self._journal.health.unsaved:
+                self._past = standing_steps(session.history)
         self.header = replace(session.header, session_id=self.session_id)
         if added:
             warnings.warn(
@@ -216,22 +222,28 @@ class LiveTalk:
 
     def _replace(self, messages: Sequence[Message]) -> None:
         """Make `messages` the talk, by one record that takes nothing away above it."""
+        before = self._messages
         self._messages = {message.id: message for message in messages}
         self._journal.replace(messages, last_updated=self._now())
-        self._note_unsaved(self._messages)
+        self._note_unsaved(self._messages, dropped=before.keys() - self._messages.keys())
 
     def _rewind(self, message_id: str) -> None:
         """Drop the message and all after it."""
         ids = list(self._messages)
-        for id in ids[ids.index(message_id) :]:
+        dropped = ids[ids.index(message_id) :]
+        for id in dropped:
             del self._messages[id]
         self._journal.rewind(message_id)
+        self._note_unsaved((), dropped=dropped)
 
-    def _note_unsaved(self, ids: Iterable[str]) -> None:
-        if self._journal.health.unsaved:
-            self._unsaved.update(ids)
-        else:
+    def _note_unsaved(self, ids: Iterable[str], *, dropped: Iterable[str] | None = None) -> None:
+        if not self._journal.health.unsaved:
             self._unsaved.clear()
+            self._dropped = None
+            return
+        self._unsaved.update(ids)
+        if dropped is not None:
+            self._dropped = (self._dropped or set()).union(dropped)
 
     def _now(self) -> str:
         return iso(self._clock())
