@@ -78,9 +78,16 @@ def _claim(home: str, number: int) -> None:
 
 def test_eight_processes_at_once_lose_nothing(home: Path) -> None:
     context = multiprocessing.get_context("spawn")
+    path = home / ".gemini/projects.json"
+    seen: set[int] = set()
     with context.Pool(8) as pool:
-        pool.starmap(_claim, [(str(home), n) for n in range(16)])
+        claims = pool.starmap_async(_claim, [(str(home), n) for n in range(16)])
+        while not claims.ready():
+            if path.exists():  # whole at every moment: another program may read it now
+                seen.add(len(json.loads(path.read_text())["projects"]))
+        claims.get()
 
+    assert seen, "nobody looked while it was written"
     registry = json.loads((home / ".gemini/projects.json").read_text())["projects"]
     assert len(registry) == 16 and len(set(registry.values())) == 16
 
