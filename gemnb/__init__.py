@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # names for readers and type checkers; IPython is not a must 
     from IPython.core.interactiveshell import InteractiveShell
 
     from gemnb import plots
+    from gemnb.notebook.browser import browse
     from gemnb.services.genai import GenaiLlm
     from gemnb.tables import messages_df, retention_df, sessions_df, tool_calls_df, usage_df
     from gemnb.workspace import Workspace, open_workspace, projects
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "GenaiLlm": "gemnb.services.genai",
+    "browse": "gemnb.notebook.browser",
     "messages_df": "gemnb.tables",
     "retention_df": "gemnb.tables",
     "sessions_df": "gemnb.tables",
@@ -35,6 +37,7 @@ __all__ = [
     "GenaiLlm",
     "Workspace",
     "__version__",
+    "browse",
     "messages_df",
     "open_workspace",
     "plots",

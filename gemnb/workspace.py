@@ -33,7 +33,7 @@ from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.live import LiveJournal
 from gemnb.store.paths import encode_tag, home_folder, is_file_name, private_folder, project_hash, session_file_name
-from gemnb.store.projects import Project, Projects
+from gemnb.store.projects import Project, Projects, repository_of
 from gemnb.store.recorder import Recorder
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings, load_settings
@@ -124,11 +124,21 @@ class Workspace:
         """This project's sessions, numbered as the client numbers them; with `hidden`, the rest after them."""
         return self.store.list(hidden=hidden, current=self._current)
 
-    def listing(self, *, everywhere: bool = False, hidden: bool = False) -> SessionList:
-        """The sessions as a list that shows itself; with `everywhere`, of every project of the store."""
+    def listing(self, *, everywhere: bool = False, worktrees: bool = False, hidden: bool = False) -> SessionList:
+        """The sessions as a list that shows itself.
+
+        Args:
+            everywhere: of every project of the store.
+            worktrees: also of the other worktrees of this project's repository.
+            hidden: also those that a list does not show, each with the reason.
+        """
         rows: list[SessionInfo] = []
-        if everywhere:
+        if everywhere or worktrees:
+            repository = repository_of(self.root)
             for project in self.projects():
+                related = project.root == self.root or (repository and repository == repository_of(project.root or ""))
+                if not everywhere and not related:
+                    continue
                 store = SessionStore(partial(_only, project.folder), clock=self.clock)
                 named = project.root or f"({project.slug})"
                 rows += [replace(row, project_root=named) for row in store.list(hidden=hidden, current=self._current)]

@@ -11,7 +11,7 @@ from gemnb.errors import GemnbError
 
 TAKES: dict[str, dict[str | None, tuple[str, ...]]] = {
     "sessions": {
-        None: ("all", "hidden", "df", "search"),
+        None: ("all", "hidden", "df", "search", "browse"),
         "delete": ("session", "purge", "undo"),
         "retention": ("apply", "purge", "undo"),
         "rescue": ("session", "restore"),
@@ -78,6 +78,7 @@ def sessions_parser() -> Parser:
     parser.add_argument("command", nargs="?", choices=commands("sessions"))
     parser.add_argument("session", nargs="?")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--browse", action="store_true")
     parser.add_argument("--hidden", action="store_true")
     parser.add_argument("--df", action="store_true")
     parser.add_argument("--search", metavar="WORDS")

@@ -43,6 +43,8 @@ class Explained:
 
 
 def _list(workspace: Workspace, args: Namespace) -> Any:
+    if args.browse:
+        return gemnb.browse(workspace)
     if args.search:
         from gemnb.services.listing import HitList
 
@@ -199,7 +201,8 @@ class Gemnb(Magics):
         """List this project's sessions; look into them; delete one.
 
         `%sessions` numbers them as the terminal client does; `--all` takes every project of the store, `--hidden` adds
-        what is not shown, and why, `--df` gives a DataFrame, `--search WORDS` what was said. `%sessions delete 2`
+        what is not shown, and why, `--df` gives a DataFrame, `--search WORDS` what was said,
+        `--browse` opens the session browser. `%sessions delete 2`
         deletes by number, id or a unique prefix of one, `%sessions delete --undo` brings the last one back; `--purge`
         deletes for good. `%sessions usage --by month,model` tells what was spent, as a chart and a DataFrame.
         `%sessions retention` tells what the settings would delete and why; `--apply` does it, `--undo` brings it back.
@@ -216,7 +219,7 @@ class Gemnb(Magics):
         """Go on with an earlier session of this project; it becomes the current one.
 
         Give `latest`, `last-used`, a number of the list, an id or a unique prefix of one. `--fork` goes on in a copy,
-        `--new` starts afresh. Without a word it lists the sessions to pick from. `%chat` is the same.
+        `--new` starts afresh. Without a word it opens the session browser to pick from. `%chat` is the same.
         `%resume save TAG`, `list`, `resume TAG` and `delete TAG` keep checkpoints of the talk; `share FILE` exports it
         as `.json`, `.md`, `.html` or `.ipynb`, with `--redact` without secrets.
 
@@ -235,7 +238,8 @@ class Gemnb(Magics):
         if args.name is None:
             if args.fork:
                 raise UsageMistake(f"%{magic}: say what to fork, as in `%{magic} latest --fork`.")
-            return self.workspace.listing()
+            # a terminal shows no widgets: there the list is what one picks from
+            return gemnb.browse(self.workspace) if hasattr(self.shell, "kernel") else self.workspace.listing()
         return self.workspace.resume(args.name, fork=args.fork)
 
     def _checkpoint(self, magic: str, args: Namespace) -> Any:

@@ -203,6 +203,22 @@ def slugify(root: str) -> str:
     return re.sub(r"-+", "-", name).removeprefix("-").removesuffix("-") or "project"
 
 
+def repository_of(root: str) -> Path | None:
+    """The `.git` folder that a project's worktree shares with its others; None where `root` is the top of none."""
+    if not root:
+        return None
+    place = Path(root, ".git")
+    try:
+        if place.is_dir():
+            return place.resolve()
+        with open_regular(place) as file:
+            told = file.readline(LONGEST_MARKER).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return None
+    folder = Path(root, told.removeprefix("gitdir:").strip()).resolve()
+    return folder.parents[1] if folder.parent.name == "worktrees" else None
+
+
 def read_marker(folder: Path) -> str | None:
     """The root that the marker in `folder` names: its first line, of a regular file of sane size; else None."""
     try:
