@@ -12,10 +12,10 @@ from gemnb.model.records import JsonObject, Part
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
 from gemnb.services.export import Entry, entries_of, shown
-from gemnb.services.export_html import WORDS, part_html, picture_of
+from gemnb.services.export_html import label_of, part_html, picture_of
 from gemnb.services.search import Hit
 from gemnb.store.replay import parse_time
-from gemnb.store.titles import age_of
+from gemnb.store.titles import age_of, shorten
 
 LIVE = timedelta(minutes=1)
 """A session that changed within this time is being written by someone."""
@@ -121,7 +121,7 @@ def spent(session: Session) -> int:
 def preview(
     session: Session, info: SessionInfo, *, price: Price, limit: int = PAGE, pictures: bool = False
 ) -> JsonObject:
-    """A session to look at: facts, first prompt, and its first `limit` messages as safe HTML.
+    """A session to look at: facts, and its first `limit` messages as safe HTML.
 
     Args:
         session: the session.
@@ -131,16 +131,14 @@ def preview(
         pictures: show them, instead of a word in their place.
 
     Returns:
-        `title`, `facts` (name and value, text), `prompt` (text), `talk` (HTML of each message), `more`, `pictures`
+        `title`, `facts` (name and value, text), `talk` (HTML of each message), `more`, `pictures`
         (how many are not shown).
     """
     entries = list(entries_of(session.messages))
     parts = [part for entry in entries[:limit] for part in entry.parts]
-    first = next((clean_line(typed_text(message)) for message in prompts(session.messages)), "")
     return {
         "title": info.title or "(no title)",
         "facts": [[name, value] for name, value in _facts(session, info, price) if value],
-        "prompt": first,
         "talk": [entry_html(entry, pictures=pictures) for entry in entries[:limit]],
         "more": max(0, len(entries) - limit),
         "pictures": 0 if pictures else sum(picture_of(part) is not None for part in parts),
@@ -153,7 +151,9 @@ def _facts(session: Session, info: SessionInfo, price: Price) -> list[tuple[str,
     known = [cost.total for cost in costs if cost]
     unpriced = len(costs) - len(known)
     begun, ended = session.started_at, session.last_updated
+    first = next((clean_line(typed_text(message)) for message in prompts(session.messages)), "")
     return [
+        ("First prompt", shorten(first)),
         ("Begun", f"{begun:%Y-%m-%d %H:%M} UTC" if begun else ""),
         ("Duration", str(timedelta(seconds=int((ended - begun).total_seconds()))) if begun and ended else ""),
         ("Messages", f"{info.message_count}, {info.user_turns} of them prompts"),
@@ -173,10 +173,9 @@ def _facts(session: Session, info: SessionInfo, price: Price) -> list[tuple[str,
 def entry_html(entry: Entry, *, pictures: bool) -> str:
     """A message as HTML in which nothing runs and nothing is fetched; thoughts, calls and results are folded."""
     told = shown(entry)
-    label = WORDS.get(told.role, "Note")
     details = " · ".join(escape(word) for word in (told.at, told.model) if word)
     parts = "\n".join(_part(part, pictures=pictures) for part in told.parts)
-    return f"<header><strong>{label}</strong> <small>{details}</small></header>\n{parts}"
+    return f"<header><strong>{label_of(told)}</strong> <small>{details}</small></header>\n{parts}"
 
 
 def _part(part: Part, *, pictures: bool) -> str:

@@ -47,15 +47,17 @@ def talk_html(entries: Sequence[Entry], title: str, session_id: str) -> str:
 def _article(entry: Entry) -> str:
     details = " · ".join(escape(word) for word in (entry.at, entry.model) if word)
     parts = "\n".join(map(part_html, entry.parts))
-    label = "Results" if entry.role == "user" and _only_results(entry) else WORDS.get(entry.role, "Note")
     return (
-        f'<article class="{escape(entry.role)}" dir="auto"><p><strong>{label}</strong>'
+        f'<article class="{escape(entry.role)}" dir="auto"><p><strong>{label_of(entry)}</strong>'
         f" <small>{details}</small></p>\n{parts}\n</article>"
     )
 
 
-def _only_results(entry: Entry) -> bool:
-    return all("functionResponse" in part for part in entry.parts)
+def label_of(entry: Entry) -> str:
+    """Who speaks in a message, as a word."""
+    if entry.role == "user" and all("functionResponse" in part for part in entry.parts):
+        return "Results"
+    return WORDS.get(entry.role, "Note")
 
 
 def part_html(part: Part) -> str:

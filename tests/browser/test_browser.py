@@ -1,0 +1,222 @@
+"""The session browser in a real JupyterLab and a real Notebook 7: its keys, its buttons, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from lab import Room, until
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("default")]
+
+HOSTILE = "<img src=x onerror=window.pwned=1></div><script>window.pwned=1</script>"
+SAID = HOSTILE + " [link](javascript:window.pwned=1) ![picture](http://example.invalid/x.png) 河川の数は🏞️です"
+
+
+def selected(room: Room) -> int:
+    return int(room.ask("[row['id'] for row in browser.rows].index(browser.selected)"))
+
+
+@pytest.fixture(autouse=True)
+def fresh(room: Room) -> None:
+    """A browser with the session of a stranger in it, nothing searched, and the notebook as it was."""
+    room.run(
+        "browser.query = ''; browser.sort = 'date'; browser.asking = None; browser.selected = browser.rows[0]['id']"
+    )
+    until(lambda: room.list.get_attribute("aria-activedescendant").endswith("-0"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        (["ArrowDown"], 1),
+        (["ArrowDown", "ArrowDown", "ArrowUp"], 1),
+        (["G"], -1),
+        (["End", "Home"], 0),
+        (["End", "g"], 0),
+        (["j", "j", "k"], 1),
+    ],
+    ids=lambda told: "-".join(told) if isinstance(told, list) else "",
+)
+def test_keys_move_the_selection(room: Room, keys: list[str], place: int) -> None:
+    wanted = place % room.ask("len(browser.rows)")
+
+    room.press(*keys)
+
+    until(lambda: selected(room), wanted)
+    assert room.cells() == ["code"] * 3
+
+
+@pytest.mark.parametrize(("down", "up"), [("PageDown", "PageUp"), ("d", "u")])
+def test_a_page_moves_down_and_up_again(room: Room, down: str, up: str) -> None:
+    room.press(down)
+    until(lambda: selected(room) > 1)
+
+    room.press(up)
+
+    until(lambda: selected(room), 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "action", "state"),
+    [
+        ("s", "sort", "browser.sort != 'date'"),
+        ("r", "reverse", "browser.reverse"),
+        ("a", "all", "browser.everywhere"),
+        ("w", "worktrees", "browser.worktrees"),
+        ("h", "hidden", "browser.hidden"),
+    ],
+)
+def test_a_key_and_its_button_do_the_same(room: Room, key: str, action: str, state: str) -> None:
+    room.press(key)
+    until(lambda: room.ask(f"bool({state})"))
+    room.run("browser.sort = 'date'")
+
+    room.click(action)
+
+    until(lambda: room.ask(f"bool({state})"), action == "sort")
+
+
+def test_search_shows_each_match_in_its_context_and_esc_leaves_it(room: Room) -> None:
+    count = room.ask("len(browser.rows)")
+    room.press("/")
+    room.page.keyboard.type("report")
+
+    until(lambda: 0 < room.ask("len(browser.rows)") < count)
+    until(lambda: room.root.locator("mark").first.text_content().casefold() == "report")
+    room.page.keyboard.press("Escape")
+
+    until(lambda: room.ask("[browser.query, len(browser.rows)]"), ["", count])
+    assert room.cells() == ["code"] * 3
+
+
+@pytest.mark.parametrize("word", ["河川の数", "🏞️"])
+def test_search_finds_cjk_and_emoji_and_a_strangers_words_run_nothing(room: Room, word: str) -> None:
+    record = {"type": "user", "timestamp": "2026-11-30T10:00:00.000Z", "content": [{"text": SAID}]}
+    answer = {"type": "gemini", "timestamp": "2026-11-30T10:00:01.000Z", "content": SAID}
+    header = {"sessionId": "bad0bad0-0000-4000-8000-000000000000", "startTime": record["timestamp"], "kind": "main"}
+    lines = [header, {"id": "u1", **record}, {"id": "g1", **answer}, {"$set": {"summary": HOSTILE}}]
+    chats = Path(room.ask("str(ws.folder / 'chats')"))
+    (chats / "session-2026-11-30T10-00-bad0bad0.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    room.run("browser.act('reverse'); browser.act('reverse'); browser._read()")
+
+    room.click("search")
+    room.page.keyboard.type(word)
+    until(lambda: room.ask("[row['id'][:8] for row in browser.rows]"), ["bad0bad0"])
+    room.list.focus()
+    until(lambda: "河川" in (room.root.locator(".gemnb-preview").text_content() or ""))
+
+    assert HOSTILE in room.root.locator("[role=option]").first.text_content()
+    assert room.root.locator("img, script, a[href^=javascript]").count() == 0
+    assert room.page.evaluate("window.pwned") is None
+    assert room.foreign == []
+
+
+@pytest.mark.parametrize("keys", [["x", "n"], ["X", "Escape"]], ids="-".join)
+def test_a_deletion_asks_and_can_be_refused(room: Room, keys: list[str]) -> None:
+    count = room.ask("len(browser.rows)")
+    room.press(keys[0])
+    room.root.locator("[role=alertdialog]").wait_for()
+    until(lambda: room.page.evaluate("document.activeElement.dataset.action"), "cancel")
+
+    room.page.keyboard.press(keys[1])
+
+    until(lambda: room.ask("browser.asking"), None)
+    assert room.ask("len(browser.rows)") == count
+    assert room.cells() == ["code"] * 3
+
+
+def test_a_deletion_that_is_confirmed_goes_to_the_trash(room: Room) -> None:
+    gone = room.ask("browser.selected")
+    room.click("delete")
+    room.root.locator("[role=alertdialog]").wait_for()
+
+    room.click("confirm")
+
+    until(lambda: gone not in room.ask("[row['id'] for row in browser.rows]"))
+    assert "--undo" in room.root.locator("[role=status]").text_content()
+    room.run("ws.undo_deletion('delete'); browser._read()")
+
+
+def test_keys_for_the_notebook_do_nothing_to_it_here(room: Room) -> None:
+    room.press("b", "m", "y", "0", "0", "i", "i", "c", "v", "o", "z", "1")
+
+    assert room.cells() == ["code"] * 3
+    assert room.page.locator(".jp-Dialog").count() == 0
+    room.list.focus()
+    assert room.page.evaluate("document.activeElement.getAttribute('role')") == "listbox"
+
+
+def test_typing_in_a_cell_does_nothing_to_the_browser(room: Room) -> None:
+    before = room.ask("[browser.sort, browser.selected, browser.query, browser.asking]")
+    room.page.locator(".jp-Cell .cm-content").nth(2).click()
+
+    room.page.keyboard.type("xsr/")
+
+    until(lambda: "xsr/" in room.page.locator(".jp-Cell .cm-content").nth(2).text_content())
+    assert room.ask("[browser.sort, browser.selected, browser.query, browser.asking]") == before
+    for _ in range(4):
+        room.page.keyboard.press("Backspace")
+
+
+def test_a_chord_stays_with_the_application(room: Room) -> None:
+    room.list.focus()
+    notebook = room.folder / "browse.ipynb"
+    before = notebook.stat().st_mtime_ns
+
+    room.page.keyboard.press("Control+s")
+
+    until(lambda: notebook.stat().st_mtime_ns != before)
+    assert room.ask("browser.sort") == "date"
+
+
+def test_the_keys_are_told(room: Room) -> None:
+    room.press("?")
+    assert room.root.locator(".gemnb-help").is_visible()
+
+    room.click("help")
+
+    assert not room.root.locator(".gemnb-help").is_visible()
+
+
+def test_it_can_be_seen_in_light_and_dark(room: Room, tmp_path: Path) -> None:
+    folder = Path(os.environ.get("GEMNB_SCREENSHOTS", tmp_path))
+    for theme in ("light", "dark"):
+        room.page.evaluate(f"document.body.dataset.jpThemeLight = '{'true' if theme == 'light' else 'false'}'")
+        path = folder / f"browser-{theme}.png"
+        room.root.screenshot(path=path)
+        assert path.stat().st_size > 10_000
+
+
+def test_fork_then_resume_close_it_into_a_card(room: Room) -> None:
+    room.press("f")
+    card = room.root.locator(".gemnb-card")
+    card.wait_for()
+    assert "%%gemini" in card.text_content()
+    fork = room.ask("ws.chat.session_id")
+
+    room.open()
+    wanted = room.ask("browser.selected")
+    room.press("Enter")
+    card.wait_for()
+
+    until(lambda: room.ask("ws.chat.session_id"), wanted)
+    assert fork != wanted
+    room.open()
+    current = room.ask("[row['id'] for row in browser.rows if row['current']]")
+    assert current == [wanted]
+    room.press("x")
+    until(lambda: "current" in room.root.locator("[role=status]").text_content())
+    assert room.ask("browser.asking") is None
+
+
+@pytest.mark.parametrize("how", ["Escape", "q", "button"])
+def test_it_closes(room: Room, how: str) -> None:
+    room.click("close") if how == "button" else room.press(how)
+
+    room.root.locator(".gemnb-card").wait_for()
+    assert room.ask("bool(browser.card)")
+    assert room.cells() == ["code"] * 3
+    room.open()
