@@ -38,7 +38,7 @@ FLAGS = [
 WAIT_S = 60.0
 
 
-def until(tell: Callable[[], Any], wanted: Any = True, *, seconds: float = 20.0) -> Any:
+def until(tell: Callable[[], Any], wanted: Any = True, *, seconds: float = 60.0) -> Any:
     """Ask until the answer is `wanted`; the last answer is in the error."""
     end = time.monotonic() + seconds
     while (told := tell()) != wanted:
