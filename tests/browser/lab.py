@@ -85,11 +85,13 @@ class Room:
 
     def open(self) -> None:
         """Run the first cell anew, and wait for the browser with its rows."""
+        new = self.page.locator(".gemnb-browser:not([data-old]) [role=option]").first
+        self.page.evaluate("document.querySelectorAll('.gemnb-browser').forEach(old => old.dataset.old = 'yes')")
         for _ in range(6):  # a cell that is run before the page knows its kernel is forgotten
             self.page.locator(".jp-Cell .cm-content").first.click()
             self.page.keyboard.press("Shift+Enter")
             with suppress(TimeoutError):
-                self.root.locator("[role=option]").first.wait_for(timeout=10_000)
+                new.wait_for(timeout=10_000)
                 break
         self.list.click(position={"x": 40, "y": 10}, timeout=5_000)
 
@@ -122,10 +124,10 @@ class Room:
 
     def _client(self) -> BlockingKernelClient:
         if self.client is None:
-            until(lambda: len(list(self.runtime.glob("kernel-*.json"))) > 0)
-            newest = max(self.runtime.glob("kernel-*.json"), key=lambda path: path.stat().st_mtime)
+            until(lambda: any(map(_is_whole, self.runtime.glob("kernel-*.json"))))
+            (connection,) = filter(_is_whole, self.runtime.glob("kernel-*.json"))
             self.client = BlockingKernelClient()
-            self.client.load_connection_file(str(newest))
+            self.client.load_connection_file(str(connection))
             self.client.start_channels()
             self.client.wait_for_ready(timeout=WAIT_S)
         return self.client
@@ -202,3 +204,8 @@ def room(browser: Browser, app: str, folder: Path) -> Iterator[Room]:
 
 def _leaves(url: str, address: str) -> bool:
     return not url.startswith((address, "data:", "blob:", address.replace("http", "ws")))
+
+
+def _is_whole(connection: Path) -> bool:
+    """Whether the server has written a kernel's connection file to its end."""
+    return connection.read_text().rstrip().endswith("}")

@@ -21,14 +21,8 @@ def selected(room: Room) -> int:
 
 @pytest.fixture(autouse=True)
 def fresh(room: Room) -> None:
-    """A browser with the session of a stranger in it, nothing searched, and the notebook as it was."""
-    reset = "browser.query = ''; browser.sort = 'date'; browser.asking = None; browser.selected = browser.rows[0]['id']"
-
-    def settled() -> bool:  # a key of the test before may still be on its way
-        room.run(reset)
-        return bool(room.list.get_attribute("aria-activedescendant").endswith("-0"))
-
-    until(settled)
+    """A new browser, which no key of the test before can reach."""
+    room.open()
 
 
 @pytest.mark.parametrize(
@@ -222,4 +216,3 @@ def test_it_closes(room: Room, how: str) -> None:
     room.root.locator(".gemnb-card").wait_for()
     assert room.ask("bool(browser.card)")
     assert room.cells() == ["code"] * 3
-    room.open()
