@@ -126,6 +126,15 @@ def test_what_was_said_is_found_with_its_context(browser: Any, ws: gemnb.Workspa
     assert row["matches"] == 1 and row["match"][1] == "bbb"
 
 
+def test_a_match_stands_apart_from_the_words_around_it(browser: Any, ws: gemnb.Workspace) -> None:
+    found: dict[str, browsing.Found] = {}
+    list(browsing.counted(ws.search("is the river"), found))
+
+    (row,) = browsing.rows_of(browsing.keyed(ws.sessions()), NOW, query="is the river", found=found)
+
+    assert "".join(row["match"]) == "How long is the river?"
+
+
 def test_a_preview_is_facts_and_safe_html(browser: Any) -> None:
     browser.selected = session_id("a")
 

@@ -62,6 +62,14 @@ def test_the_readme_has_every_frame_and_the_names_of_its_columns() -> None:
     assert f"<!-- frames -->\n{block}\n<!-- end -->" in rewritten(README, "frames", block)
 
 
+def test_the_readmes_pictures_are_there() -> None:
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
+
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert (README.parent / picture).read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("name", sorted({*Gemnb.magics["line"], *Gemnb.magics["cell"]}))
 def test_every_magic_is_in_the_readme(name: str) -> None:
     assert f"%{name}" in README.read_text()

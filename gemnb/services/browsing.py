@@ -104,8 +104,13 @@ def browser_row(key: str, info: SessionInfo, now: datetime, *, found: Found | No
         "live": is_live(info, now),
         "hidden": bool(info.hidden_because),
         "matches": found.count if found else 0,
-        "match": [clean_line(piece) for piece in (hit.before, hit.match, hit.after)] if hit else [],
+        "match": [_one_line(piece) for piece in (hit.before, hit.match, hit.after)] if hit else [],
     }
+
+
+def _one_line(piece: str) -> str:
+    """A piece of a sentence, clean, with the space that parts it from its neighbours."""
+    return " " * piece[:1].isspace() + clean_line(piece) + " " * (piece[-1:].isspace() and len(piece) > 1)
 
 
 def is_live(info: SessionInfo, now: datetime) -> bool:
