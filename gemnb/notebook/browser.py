@@ -17,6 +17,7 @@ from gemnb.model.session import Session, SessionInfo
 from gemnb.services import browsing
 from gemnb.services.listing import SessionList
 from gemnb.services.prices import list_price
+from gemnb.services.search import search
 from gemnb.workspace import Workspace
 
 REFRESH_S = 0.1
@@ -167,8 +168,9 @@ class SessionBrowser(anywidget.AnyWidget):
 
     def _look_for(self, number: int, query: str) -> None:
         found: dict[str, browsing.Found] = {}
-        everywhere = self.everywhere or self.worktrees
-        hits = self._workspace.search(query, projects="all" if everywhere else "current", hidden=self.hidden)
+        with self._lock:
+            listed = [info for info in self._infos.values() if info.state != "unreadable"]
+        hits = search(query, listed, self._workspace.store.load)
         shown_at = 0.0
         for _ in browsing.counted(hits, found):
             if number != self._searching:
