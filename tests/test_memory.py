@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,25 @@ def test_a_proposal_is_shown_without_escapes(ws: gemnb.Workspace) -> None:
     propose(ws, ws.folder / "memory/MEMORY.md", "@@ -0,0 +1 @@\n+- \x1b[2Jnew\u202e\n")
 
     assert "\x1b" not in repr(ws.memory().inbox()) and "\u202e" not in repr(ws.memory().inbox())
+
+
+def test_a_file_that_cannot_be_read_is_not_replaced_by_the_fact() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home, root = Path(folder, "home"), Path(folder, "work")
+        for place in (Path(folder), home, root):
+            place.mkdir(exist_ok=True)
+            place.chmod(0o777)
+        kept = root / "GEMINI.md"
+        kept.write_bytes(b"Never to be lost.\n")
+        kept.chmod(0)
+        memory = gemnb.open_workspace(root, home=home).memory
+        memory()  # what is imported when first needed is out of nobody's reach
+        was = os.geteuid()
+        try:
+            os.seteuid(was or 65534)  # nobody: the system's owner reads what he likes
+            with pytest.raises(MemoryFileError, match="cannot be read"):
+                memory().add("Run the tests with pytest -q")
+        finally:
+            os.seteuid(was)
+        kept.chmod(0o600)
+        assert kept.read_bytes() == b"Never to be lost.\n"

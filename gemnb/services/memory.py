@@ -233,8 +233,11 @@ def _bytes_of(path: Path) -> bytes | None:
 def _write(path: Path, data: bytes, held: bytes | None) -> None:
     """Put `data` in the place of the file, whole or not at all; a link to it stays a link."""
     real = Path(os.path.realpath(path))
-    if kind_of(real) not in (None, "file"):
+    kind = kind_of(real)
+    if kind not in (None, "file"):
         raise MemoryFileError(f"{path} is no file; nothing was written.")
+    if kind and held is None:  # it would be replaced by the fact alone
+        raise MemoryFileError(f"{path} cannot be read, so nothing was added: make it readable, then add again.")
     try:
         private_folder(real.parent)
         mode = real.stat().st_mode & 0o777 if held is not None else 0o600
