@@ -20,6 +20,8 @@ SEED = 20260520
 MODELS = ("gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite")
 DAYS = 120
 """How far back the oldest session lies."""
+PROJECTS = {"rivers": 22, "calibration": 9, "site": 6, "rivers-wt/fix-dates": 2, "rivers-wt/plots": 2}
+"""Each project, and how many short sessions it has."""
 
 
 def make_sample_store(folder: Path, *, now: datetime | None = None, seed: int = SEED) -> tuple[Path, Path]:
@@ -39,19 +41,30 @@ def make_sample_store(folder: Path, *, now: datetime | None = None, seed: int = 
     (home / ".gemini").mkdir(parents=True)
     settings = {"general": {"sessionRetention": {"enabled": False}}}
     (home / ".gemini" / "settings.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
-    for name, count in (
-        ("rivers", 22),
-        ("calibration", 9),
-        ("site", 6),
-        ("rivers-wt/fix-dates", 2),
-        ("rivers-wt/plots", 2),
-    ):
+    for name, count in PROJECTS.items():
         root = work / name
         root.mkdir(parents=True)
         (root / "README.md").write_text(f"# {name}\n\nSample data, made by gemnb.\n", encoding="utf-8")
         _make_project(home, root, count, made, now)
+    _make_repository(work / "rivers", [work / name for name in PROJECTS if name.startswith("rivers-wt/")])
     _write_report(home, work / "rivers", made, now)
     return home, work / "rivers"
+
+
+def _make_repository(root: Path, worktrees: Sequence[Path]) -> None:
+    """The folders by which git knows a repository without a commit yet, and its worktrees."""
+    git = root / ".git"
+    for folder in ("objects", "refs/heads"):
+        (git / folder).mkdir(parents=True)
+    (git / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n", encoding="utf-8")
+    (git / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    for worktree in worktrees:
+        link, kept = worktree / ".git", git / "worktrees" / worktree.name
+        kept.mkdir(parents=True)
+        link.write_text(f"gitdir: {kept}\n", encoding="utf-8")
+        (kept / "gitdir").write_text(f"{link}\n", encoding="utf-8")
+        (kept / "commondir").write_text("../..\n", encoding="utf-8")
+        (kept / "HEAD").write_text(f"ref: refs/heads/{worktree.name}\n", encoding="utf-8")
 
 
 def _make_project(home: Path, root: Path, count: int, made: random.Random, now: datetime) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ def test_the_same_seed_makes_the_same_sessions(tmp_path: Path) -> None:
     two, _ = make_sample_store(tmp_path / "b", now=NOW)
 
     assert [p.name for p in sorted(one.rglob("session-*"))] == [p.name for p in sorted(two.rglob("session-*"))]
-    assert sum(path.stat().st_size for path in one.rglob("*") if path.is_file()) < 2_000_000
+    assert sum(path.stat().st_size for path in (tmp_path / "a").rglob("*") if path.is_file()) < 2_000_000
 
 
 def test_it_looks_like_work(tmp_path: Path) -> None:
@@ -39,6 +40,20 @@ def test_it_looks_like_work(tmp_path: Path) -> None:
     assert {c.status for s in sessions for m in s.messages for c in m.tool_calls} == {"success", "error"}
     assert gemnb.usage_df(ws)["unpriced"].sum() == 0
     assert gemnb.usage_df(ws)["answers"].sum() < gemnb.usage_df(ws, dedupe=False)["answers"].sum()  # a fork's copies
+
+
+def test_its_worktrees_are_of_one_repository(tmp_path: Path) -> None:
+    home, root = make_sample_store(tmp_path, now=NOW)
+    roots = [root, root.parent / "rivers-wt/fix-dates", root.parent / "rivers-wt/plots"]
+
+    told = subprocess.run(
+        ["git", "worktree", "list", "--porcelain"], cwd=roots[1], check=True, capture_output=True, text=True
+    ).stdout
+    seen = {one: gemnb.open_workspace(one, home=home).listing(worktrees=True) for one in roots}
+
+    assert [line.removeprefix("worktree ") for line in told.splitlines() if "worktree " in line] == [*map(str, roots)]
+    assert all(len(rows) == 24 + 2 + 2 for rows in seen.values())
+    assert {row.project_root for row in seen[root]} == {*map(str, roots)}
 
 
 @pytest.mark.interop
