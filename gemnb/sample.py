@@ -18,6 +18,20 @@ from gemnb.store.projects import Projects
 
 SEED = 20260520
 MODELS = ("gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite")
+FAILED = {
+    "read_file": "File not found",
+    "write_file": "Permission denied",
+    "replace": "Failed to edit, 0 occurrences found",
+    "run_shell_command": "Command exited with code 1",
+    "search_file_content": "No matches found",
+}
+DONE = {
+    "read_file": "lines read",
+    "write_file": "lines written",
+    "replace": "occurrences replaced",
+    "run_shell_command": "lines of output",
+    "search_file_content": "matches",
+}
 DAYS = 120
 """How far back the oldest session lies."""
 PROJECTS = {"rivers": 22, "calibration": 9, "site": 6, "rivers-wt/fix-dates": 2, "rivers-wt/plots": 2}
@@ -182,12 +196,12 @@ def _tool_turn(topic: Topic, at: datetime, model: str, prompt: int, made: random
     fails = made.random() < 0.15
     call = f"{topic.tool}-{made.getrandbits(32):08x}"
     told = (
-        {"error": f"File not found: {topic.file}"}
+        {"error": f"{FAILED[topic.tool]}: {topic.file}"}
         if fails
-        else {"output": f"{topic.file}: {made.randint(20, 400)} lines read"}
+        else {"output": f"{topic.file}: {made.randint(20, 400)} {DONE[topic.tool]}"}
     )
     response = {"functionResponse": {"id": call, "name": topic.tool, "response": told}}
-    key = {"run_shell_command": "command"}.get(topic.tool, "file_path")
+    key = {"run_shell_command": "command", "search_file_content": "pattern"}.get(topic.tool, "file_path")
     yield said | {
         "toolCalls": [
             {

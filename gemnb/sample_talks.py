@@ -21,10 +21,26 @@ TOPICS = (
     Topic(None, (("The second test fails on Python 3.13, not on 3.12. Look into it.", "`test_parse_date` relies on the order of a set. It is sorted now."), ("Never sort in the hot path: we must keep it under 5 ms.", "Understood. The sort moved to the test itself."), ("Run the suite again.", "128 passed in 9.4 s.")), tool="run_shell_command", file="pytest -q"),
     Topic("折れ線グラフの軸", (("折れ線グラフの縦軸を対数にしてください。", "`plot.py` の軸を `log` に変更しました。"), ("凡例は日本語のままにしてください。", "はい、凡例はそのままです。")), file="plot.py"),
     Topic("数据清洗脚本", (("把缺失值改成中位数，不要用平均数。", "已经改好：`fill.py` 现在使用中位数。"), ("端口必须是 5433。", "好的，配置中的端口是 5433。")), file="fill.py"),
-    Topic(None, (("Welche Städte liegen an der Donau?", "Zehn Städte der Tabelle liegen an der Donau, von Ulm bis Belgrad."),), file="data/cities.csv"),
-    Topic("Flaky download in the nightly job", (("The nightly job failed with a timeout. Why?", "The mirror answers slowly between 02:00 and 02:20 UTC. The client waits 10 s and gives up."), ("Retry three times with a longer wait.", "It retries after 5, 20 and 60 s now; the job log says each attempt.")), tool="run_shell_command", file="journalctl -u nightly"),
+    Topic("Broken links in the guide", (("Find the links in the guide that lead nowhere.", "Four of 61: two point to the old wiki, two lack the `.html`. They are in docs/guide.md, lines 14, 88, 90 and 131."), ("Fix the two without an ending, and list the other two in an issue.", "Fixed. The text of the issue is in notes/links.md.")), tool="search_file_content", file="http"),
+    Topic(None, (("Welcher Farbverlauf passt für Abflüsse, auch für Farbenblinde?", "`viridis` oder `cividis`: beide werden gleichmäßig heller und bleiben in Graustufen lesbar."),), file="styles/map.css"),
     Topic(None, (("Explain what `merge_asof` does with our tolerances.", "It joins each reading to the last calibration before it, at most 30 minutes old. Older ones give NaN."),), file="calibrate.py"),
     Topic("Docs: install section", (("Write the install section; assume nothing but Python.", "It is three lines: make an environment, install, run the check."), ("Shorter.", "Two lines now.")), tool="write_file", file="docs/install.md"),
+    Topic("Smaller pictures for the start page", (("The start page loads 6 MB. What is in it?", "Five photographs of 1.2 MB each, shown at 400 pixels. At that size they need 90 kB."), ("Make them smaller, as WebP, and keep the originals.", "Done: 460 kB altogether, originals in assets/full.")), tool="run_shell_command", file="du -h assets/*"),
+    Topic("Datas no formato do país", (("As datas da tabela aparecem como 2024-03-01. Mostre-as como 01/03/2024.", "Mudei `format_date()`: a tabela mostra dia/mês/ano, o ficheiro CSV continua em ISO."), ("Ótimo. Não mude o CSV, nunca.", "Combinado: o CSV fica em ISO.")), tool="replace", file="table.py"),
+    Topic("Which gauge stations moved", (("Some stations changed their coordinates between 2019 and 2023. Which?", "Six of 310 moved by more than 50 m; the farthest is Barby, 1.2 km upstream."), ("Write them to a table.", "stations/moved.csv has the six with both positions and the distance in metres."), ("Sort it by distance instead.", "Sorted, the farthest first.")), file="stations/2023.csv"),
+    Topic(None, (("What does the warning about SettingWithCopy mean, and is ours harmless?", "A column is set on a slice that may be a copy. Ours is not harmless: `offset` was lost for 12 sensors. With `.loc` it stays."), ("Put a test on it.", "`test_offset_is_kept` fails with the old line and passes now.")), tool="run_shell_command", file="pytest -q tests/test_offset.py"),
+    Topic(None, (("Welche Städte liegen an der Donau?", "Zehn Städte der Tabelle liegen an der Donau, von Ulm bis Belgrad."),), file="data/cities.csv"),
+    Topic("Flaky download in the nightly job", (("The nightly job failed with a timeout. Why?", "The mirror answers slowly between 02:00 and 02:20 UTC. The client waits 10 s and gives up."), ("Retry three times, each with a longer timeout.", "It retries after 5, 20 and 60 s now; the job log says each attempt.")), tool="run_shell_command", file="journalctl -u nightly"),
+    Topic("Sensor 17 drifts", (("Sensor 17 reads 0.4 m higher each spring. Is that the river or the sensor?", "The sensor: its neighbours 16 and 18 show nothing. It began with the new cable on 2023-02-11."), ("Take it out of the mean, and say so in the log.", "It is out since that day; `calibration.log` names it at every run.")), file="sensors/17.csv"),
+    Topic("اتجاه النص في الجدول", (("أسماء الأنهار بالعربية تظهر مقلوبة في الجدول.", "أضفت `dir=auto` إلى خلايا الأسماء، فصارت تظهر صحيحة."),), tool="replace", file="templates/table.html"),
+    Topic("Units in the column names", (("Half the columns say their unit and half don't. Suggest names.", "`length_km`, `discharge_m3s`, `area_km2`, `height_m`: the unit last, no brackets."), ("Rename them everywhere, tests too.", "27 places in 9 files. 128 passed.")), tool="search_file_content", file="discharge"),
+    Topic("Make the import of 2023 faster", (("`load_2023()` takes 48 s. Where does the time go?", "Forty of the 48 s go into parsing dates, one by one. `format='%Y-%m-%d'` brings it to 3 s."), ("Do that, and keep the old one under a flag for a month.", "`--slow-dates` keeps it.")), tool="run_shell_command", file="python -m cProfile load.py"),
+    Topic(None, (("Compare the median filter with Savitzky-Golay for the gauge data.", "The median keeps steps and drops spikes; Savitzky-Golay keeps peaks and smears steps. Our sluices make steps: the median, seven wide."),), file="filters.py"),
+    Topic("Merge the two station lists", (("Merge stations/a.csv and stations/b.csv; b is right where they differ.", "312 stations, 41 from b alone. In 9 both had one, and b's value was taken."), ("Show me the nine.", "They are in stations/conflicts.csv, both values side by side.")), file="stations/a.csv"),
+    Topic("Release notes for 2.3", (("Write the release notes from the commits since 2.2. Only what a user notices.", "Five lines: two new columns, the faster import, dates as ISO, one fix."), ("The fix first.", "It stands first now.")), tool="run_shell_command", file="git log --oneline v2.2.."),
+    Topic(None, (("Is there a shorter way to write this loop over the basins?", "`df.groupby('basin')['length_km'].sum()` gives the same table in one line, sorted by name."), ("Use that.", "Done; 14 lines fewer.")), tool="replace", file="basins.py"),
+    Topic("Why CI is red on Windows", (("CI is red on Windows only. Why?", "Two tests compare paths as text with `/`. `Path.as_posix()` on both sides makes them equal."), ("Fix it; no skips.", "Fixed, nothing is skipped.")), tool="run_shell_command", file="pytest -q -k path"),
+    Topic("A map of the basins", (("Draw a map of the basins with the stations as dots.", "`map.py` writes reports/basins.svg: 11 basins, 312 stations."), ("Label only the five longest rivers.", "Five labels, none overlap.")), tool="write_file", file="map.py"),
 )  # fmt: skip
 """What the short sessions are about, in turn."""
 
@@ -85,7 +101,7 @@ REPORT = Topic(
 """One talk that is long enough to be worth a summary, with rules that a summary must not lose."""
 
 LAKES = Topic(
-    None,
+    "The same report, for the lakes",
     (
         (
             "Once more, but for the lakes: which columns are missing there?",

@@ -18,7 +18,17 @@ from gemnb.__main__ import notebooks, prepare_tour
 TOLD = {
     "compress": ("COMPRESSED", "LOSS_ABOVE_LIMIT", "still open?", "port 5433"),
     "your-own-tools": ("1233", "KeyError", "write_note({'text': 'the Rhine has 1233 km'}) was refused", "cancelled"),
-    "tour": ("数据清洗脚本", "You asked: **Which of the columns", "gemini-2.5-pro"),
+    "tour": (
+        "数据清洗脚本",
+        "application/vnd.jupyter.widget-view+json",
+        "Add a footnote about the old surveys",
+        "You asked: **Which three things",
+        "COMPRESSED. ",
+        " facts kept: constraint 100%",
+        "image/png",
+        "run_shell_command",
+        "older than maxAge",
+    ),
     "resume": ("[timeout]", "You asked: **Which of the columns", "before-the-report"),
     "retention": ("older than maxAge", "delete", "maxAge = '90d'"),
     "usage": ("Cache hit rate: ", "run_shell_command", "gemini-2.5-pro"),

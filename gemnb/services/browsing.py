@@ -13,6 +13,7 @@ from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
 from gemnb.services.export import Entry, entries_of, shown
 from gemnb.services.export_html import label_of, part_html, picture_of
+from gemnb.services.listing import notes_of
 from gemnb.services.search import Hit
 from gemnb.store.replay import parse_time
 from gemnb.store.titles import age_of, shorten
@@ -85,11 +86,6 @@ def _weight(key: str, info: SessionInfo, sort: str, tokens: Mapping[str, int]) -
 
 def browser_row(key: str, info: SessionInfo, now: datetime, *, found: Found | None, tokens: int | None) -> JsonObject:
     """One row as a front end draws it: all of it text, nothing of it HTML."""
-    marks = [clean_line(note) for note in (info.hidden_because, info.risk, info.time_note) if note]
-    if info.state == "recovered":
-        marks.append("recovered: its first line is lost")
-    if info.damage_count:
-        marks.append(f"{info.damage_count} damaged lines")
     hit = found.first if found else None
     return {
         "id": key,
@@ -99,7 +95,7 @@ def browser_row(key: str, info: SessionInfo, now: datetime, *, found: Found | No
         "messages": info.message_count,
         "tokens": tokens,
         "project": clean_line(info.project_root) if info.project_root else "",
-        "marks": marks,
+        "marks": notes_of(info),
         "current": info.is_current,
         "live": is_live(info, now),
         "hidden": bool(info.hidden_because),

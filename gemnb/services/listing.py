@@ -35,12 +35,17 @@ class SessionList(list[SessionInfo]):
         """Its age, and what is to know of it."""
         found = [age_of(row.last_updated, self.now)] if row.last_updated else []
         found += ["current"] if row.is_current else []
-        found += [clean_line(note) for note in (row.hidden_because, row.risk, row.time_note) if note]
-        if row.state == "recovered":
-            found.append("recovered: its first line is lost")
-        if row.damage_count:
-            found.append(f"{row.damage_count} damaged lines")
-        return found
+        return [*found, *notes_of(row)]
+
+
+def notes_of(row: SessionInfo) -> list[str]:
+    """What is to know of a session beside its title and age, each on one line."""
+    found = [clean_line(note) for note in (row.hidden_because, row.risk, row.time_note) if note]
+    if row.state == "recovered":
+        found.append("recovered: its first line is lost")
+    if row.damage_count:
+        found.append(f"{row.damage_count} damaged line{'s' if row.damage_count > 1 else ''}")
+    return found
 
 
 class PromptList(list[str]):
