@@ -205,6 +205,7 @@ def _sources(source: Source) -> Iterator[Workspace | Session]:
                 clock=here.clock,
                 environ={},
                 folders=(project.folder,),
+                index=here.index,
             )
     else:
         for one in source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -31,10 +31,20 @@ from gemnb.services.search import Hit, search
 from gemnb.services.session_context import session_context
 from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
+from gemnb.store.index import Index
 from gemnb.store.live import LiveJournal
-from gemnb.store.paths import encode_tag, home_folder, is_file_name, private_folder, project_hash, session_file_name
+from gemnb.store.paths import (
+    encode_tag,
+    home_folder,
+    index_file,
+    is_file_name,
+    private_folder,
+    project_hash,
+    session_file_name,
+)
 from gemnb.store.projects import Project, Projects, repository_of
-from gemnb.store.recorder import Recorder, Seen, look
+from gemnb.store.recorder import Recorder
+from gemnb.store.rows import rows_version
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings, load_settings
 from gemnb.store.trash import Restored
@@ -57,6 +67,7 @@ class Workspace:
         clock: Clock,
         environ: Mapping[str, str],
         folders: tuple[Path, ...] | None = None,
+        index: Index | None = None,
     ) -> None:
         self.root = root
         self.home = home
@@ -71,7 +82,9 @@ class Workspace:
         """The model that was made last, with the name that was wanted."""
         self._environ = environ
         self._projects = Projects(home)
-        self.store = SessionStore(lambda: folders or self._projects.folders(root), clock=clock)
+        self.index = index or Index(index_file(), version=rows_version())
+        """What listings read of files that did not change since; `index.on = False` reads them all."""
+        self.store = self._store(lambda: folders or self._projects.folders(root))
         self._folders = folders
         self.cleanup = Cleanup(
             self.store,
@@ -139,7 +152,7 @@ class Workspace:
                 related = project.root == self.root or (repository and repository == repository_of(project.root or ""))
                 if not everywhere and not related:
                     continue
-                store = SessionStore(partial(_only, project.folder), clock=self.clock)
+                store = self._store(partial(_only, project.folder))
                 named = project.root or f"({project.slug})"
                 rows += [replace(row, project_root=named) for row in store.list(hidden=hidden, current=self._current)]
         else:
@@ -200,7 +213,8 @@ class Workspace:
         if info.id == self._current and not fork:
             assert self.chat is not None  # it has an id
             return self.chat
-        return self._fork(self.store.load(info)) if fork else self._attach(info)
+        session = self.store.load(info)
+        return self._fork(session) if fork else self._attach(session, info)
 
     def delete(self, identifier: str | int, *, purge: bool = False) -> Deleted:
         """Move a session with all that belongs to it to the trash; the answer tells what went and what stayed.
@@ -236,10 +250,8 @@ class Workspace:
             hidden: also in sessions that a listing does not show.
             limit: the most hits.
         """
-        if projects == "all":
-            stores = [SessionStore(partial(_only, p.folder), clock=self.clock) for p in self.projects()]
-        else:
-            stores = [self.store]
+        every = projects == "all"
+        stores = [self._store(partial(_only, p.folder)) for p in self.projects()] if every else [self.store]
         rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]
         return search(query, rows, self.store.load, limit=limit)
 
@@ -329,6 +341,9 @@ class Workspace:
         if not self._checkpoints().delete(tag):
             raise CheckpointError(f"There is no checkpoint {tag!r} to delete.")
 
+    def _store(self, folders: Callable[[], Sequence[Path]]) -> SessionStore:
+        return SessionStore(folders, clock=self.clock, index=self.index)
+
     def _checkpoints(self, *, claim: bool = False) -> Checkpoints:
         return Checkpoints(self._projects.tmp / self._projects.claim(self.root) if claim else self.folder)
 
@@ -356,7 +371,7 @@ class Workspace:
     def _attach_new(self, header: Header, messages: list[Message]) -> Chat:
         started = datetime.fromisoformat(header.start_time or iso(self.clock()))
         path = self.folder / "chats" / session_file_name(started, header.session_id)
-        return self._chat(header, messages, path, attached=None)
+        return self._chat(header, messages, path, attached=False)
 
     def _fork(self, session: Session) -> Chat:
         now = iso(self.clock())
@@ -364,10 +379,9 @@ class Workspace:
         header = replace(header, kind="main", project_hash=project_hash(self.root))
         return self._attach_new(header, list(session.messages))
 
-    def _attach(self, info: SessionInfo) -> Chat:
+    def _attach(self, session: Session, info: SessionInfo) -> Chat:
         """Go on in the session's own file; one of the older form is carried over by the first record."""
-        attached = look(info.path) if info.path.suffix == ".jsonl" else None  # first: what is written meanwhile is new
-        session = self.store.load(info)
+        attached = info.path.suffix == ".jsonl"
         path = info.path if attached else info.path.with_suffix(".jsonl")
         return self._chat(session.header, list(session.messages), path, attached=attached, info=info, session=session)
 
@@ -377,14 +391,14 @@ class Workspace:
         messages: list[Message],
         path: Path,
         *,
-        attached: Seen | None,
+        attached: bool,
         info: SessionInfo | None = None,
         session: Session | None = None,
     ) -> Chat:
-        opening = [] if attached else messages  # of a file that is there nothing is held
+        start = live.begin_records(header, messages)
         recorder = Recorder(
             path,
-            begin=lambda: live.begin_records(header, opening),
+            begin=lambda: start,
             whole=lambda: live.begin_records(chat.header, chat.messages),
             prepare=self._prepare,
             clock=self.clock,

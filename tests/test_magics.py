@@ -288,6 +288,12 @@ def test_a_bad_setting_does_not_stop_a_reload(shell: InteractiveShell) -> None:
     assert isinstance(shell.user_ns["Gemnb"], Gemnb)
 
 
+def test_the_index_can_be_switched_off(shell: InteractiveShell) -> None:
+    run(shell, "%config Gemnb.index = False")
+
+    assert not shell.user_ns["Gemnb"].workspace.index.on
+
+
 def test_changing_the_home_opens_another_store(shell: InteractiveShell, tmp_path: Path) -> None:
     run(shell, f"%config Gemnb.home = '{tmp_path}'")
 

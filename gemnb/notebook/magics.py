@@ -144,6 +144,9 @@ class Gemnb(Magics):
         "notify",
         help="At `%load_ext gemnb`: say in a line what retention would delete (notify), delete it (apply), or neither.",
     ).tag(config=True)
+    index = Bool(
+        True, help="Remember what a listing read of a file until it changes: titles and prompts, in your cache folder."
+    ).tag(config=True)
     trash_days = Int(30, min=0, help="Days that a deleted session can be brought back.").tag(config=True)
     max_rounds = Int(50, min=1, help="Requests that one prompt may cost because of tools.").tag(config=True)
 
@@ -159,6 +162,7 @@ class Gemnb(Magics):
             self._workspace.model = self.model
             self._workspace.inject = self.context
             self._workspace.cleanup.trash_days = self.trash_days
+            self._workspace.index.on = self.index
         return self._workspace
 
     @workspace.setter
@@ -169,11 +173,12 @@ class Gemnb(Magics):
     def _moved(self, _: object) -> None:
         self._workspace = None
 
-    @observe("model", "context", "trash_days")
+    @observe("model", "context", "trash_days", "index")
     def _changed(self, _: object) -> None:
         if getattr(self, "_workspace", None) is not None:
             self.workspace.model, self.workspace.inject = self.model, self.context
             self.workspace.cleanup.trash_days = self.trash_days
+            self.workspace.index.on = self.index
 
     def explain(self) -> Explained:
         """Each setting with its value and where it came from."""

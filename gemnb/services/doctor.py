@@ -12,8 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gemnb.services.genai import KEY_NAMES
-from gemnb.store.paths import home_folder
+from gemnb.store.index import Index
+from gemnb.store.paths import home_folder, index_file
 from gemnb.store.projects import Projects
+from gemnb.store.rows import rows_version
 from gemnb.store.settings import load_settings
 
 PACKAGES = ("gemnb", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "pandas", "google-genai")
@@ -48,6 +50,7 @@ def examine(root: Path, environ: Mapping[str, str]) -> list[Finding]:
         *_settings(home, str(root), environ),
         _key(environ),
         _recording(home, str(root)),
+        _index(),
         *_widgets(),
         *_versions(),
     ]
@@ -112,6 +115,20 @@ def _recording(home: Path, root: str) -> Finding:
         told = f"{free:,} bytes are free in {there}"
         return Finding("recording", told, well=False, advice="make room: talks go on unrecorded on a full disk")
     return Finding("recording", f"talks are kept in {chats}")
+
+
+def _index() -> Finding:
+    """What listings remember; nothing is lost where they cannot."""
+    path = index_file()
+    known = Index(path, version=rows_version()).count()
+    if known is not None:
+        return Finding("index", f"{path} knows {known} session files; it may be deleted at any time")
+    there = next(folder for folder in path.parents if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Finding(
+            "index", f"{there} cannot be written", advice="each listing reads every file, as it does without"
+        )
+    return Finding("index", f"{path} is not there yet", advice="it is made with the first listing")
 
 
 def _widgets() -> Iterator[Finding]:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import uuid
 from contextlib import suppress
 from pathlib import Path
 
-NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What file systems say that have no hard links."""
-
 
 def create(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Make the file `path`, which is not there yet; a program that is killed leaves all of it or nothing.
+    """Make the file `path`, which is not there yet, with all of `data`; what fails leaves none.
 
     Raises:
         FileExistsError: something stands there.
         OSError: it cannot be written.
     """
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    _create(temporary, data, mode=mode)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
-        os.link(temporary, path)
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        _create(path, data, mode=mode)
-    finally:
-        _drop(temporary)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+    except BaseException:
+        _drop(path)
+        raise
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -38,22 +31,11 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         OSError: it cannot be written.
     """
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    _create(temporary, data, mode=mode)
+    create(temporary, data, mode=mode)
     try:
         temporary.replace(path)
     except BaseException:
         _drop(temporary)
-        raise
-
-
-def _create(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Make the file `path`, with all of `data`; a failure leaves none, but one that is killed may leave half."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-    except BaseException:
-        _drop(path)
         raise
 
 

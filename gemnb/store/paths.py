@@ -30,6 +30,13 @@ def home_folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("GEMINI_CLI_HOME") or environ.get("HOME") or Path.home())
 
 
+def index_file() -> Path:
+    """Where what listings read is remembered: in the person's cache folder, never in a store."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("gemnb", appauthor=False) / "index.sqlite"
+
+
 def child(folder: Path, name: str) -> Path:
     """The path of `name` directly in `folder`.
 

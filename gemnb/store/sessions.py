@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from gemnb.errors import (
@@ -18,11 +16,11 @@ from gemnb.errors import (
     UnreadableSessionError,
 )
 from gemnb.model.session import Session, SessionInfo
-from gemnb.model.talk import clean_line, is_resumable, prompts, standing, typed_text
 from gemnb.store import replay
-from gemnb.store.paths import artifacts, is_session_name, kind_of
-from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
-from gemnb.store.titles import title_of
+from gemnb.store.index import Index
+from gemnb.store.paths import artifacts, kind_of
+from gemnb.store.replay import id_from_name
+from gemnb.store.rows import rows_of, session_files
 
 Clock = Callable[[], datetime]
 SHORT_ID = 8
@@ -52,11 +50,18 @@ class Deleted:
 
 
 class SessionStore:
-    """The sessions in the folders of one project; reading leaves them byte for byte as they are."""
+    """The sessions in the folders of one project; reading leaves them byte for byte as they are.
 
-    def __init__(self, folders: Callable[[], Sequence[Path]], *, clock: Clock) -> None:
+    Args:
+        folders: gives the folders.
+        clock: aware time.
+        index: what was read of files that did not change since; without it all are read.
+    """
+
+    def __init__(self, folders: Callable[[], Sequence[Path]], *, clock: Clock, index: Index | None = None) -> None:
         self._folders = folders
         self._clock = clock
+        self._index = index
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -65,20 +70,10 @@ class SessionStore:
 
     def list(self, *, hidden: bool = False, current: str | None = None) -> list[SessionInfo]:
         """The sessions as the client would number them, oldest start first; with `hidden`, the rest after them."""
-        rows = [self.inspect(path) for path in self._files()]
+        now = self._clock()
+        rows = [row for folder in self.folders for row in rows_of(folder, index=self._index, now=now)]
         shown, rest = arranged(rows, current=current)
         return shown + rest if hidden else shown
-
-    def inspect(self, path: Path) -> SessionInfo:
-        """The file at `path` as a row that has no number yet; nothing in it raises."""
-        try:
-            status = path.lstat()
-            if not stat.S_ISREG(status.st_mode):
-                return _unreadable(path, "a link or a device, not a file")
-            found = read_fold(path, brief=True)
-        except (OSError, ValueError) as error:
-            return _unreadable(path, str(error))
-        return describe(found, path, size=status.st_size, mtime=status.st_mtime, now=self._clock())
 
     def find(self, identifier: str | int, *, current: str | None = None) -> SessionInfo:
         """The session that `identifier` names; see `resolve`."""
@@ -126,96 +121,14 @@ class SessionStore:
 
     def short_ids(self) -> set[str]:
         """The 8 characters that session files end in; a new id must not have them."""
-        return {id_from_name(path) for path in self._files()}
-
-    def _files(self) -> Iterator[Path]:
-        for folder in self.folders:
-            yield from session_files(folder)
-
-
-def session_files(folder: Path) -> Iterator[Path]:
-    """Session files of a project's folder, by name: those of its own, then its sub-agents'."""
-    chats = folder / "chats"
-    if kind_of(chats) != "folder":
-        return
-    try:
-        names = sorted(os.listdir(chats))  # noqa: PTH208 - a name is all that is needed
-    except OSError:
-        return
-    yield from (chats / name for name in names if is_session_name(name))
-    for name in names:
-        if not is_session_name(name) and kind_of(chats / name) == "folder":
-            try:
-                yield from sorted(p for p in (chats / name).iterdir() if p.suffix in (".jsonl", ".json"))
-            except OSError:
-                continue
-
-
-def _unreadable(path: Path, why: str) -> SessionInfo:
-    return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=why)
-
-
-def describe(found: Fold, path: Path, *, size: int, mtime: float, now: datetime) -> SessionInfo:
-    """The row of one file, from its fold."""
-    started, updated = times_of(found, mtime)
-    note = None
-    if updated > now + timedelta(days=1):
-        note = f"its lastUpdated ({updated:%Y-%m-%d}) lies in the future; the file's own time stands in"
-        updated = datetime.fromtimestamp(mtime, updated.tzinfo)
-    own_id = found.meta.get("session_id")
-    asked = list(prompts(found.live.values()))
-    prompt = typed_text(asked[0]) if asked else None
-    summary = found.meta.get("summary")
-    kind = found.meta.get("kind") or "main"
-    state, why = _state(found, path, kind, asked=bool(asked))
-    return SessionInfo(
-        id=own_id if isinstance(own_id, str) and own_id else id_from_name(path),
-        title=title_of(summary, prompt, None if clean_line(summary or prompt or "") else first_prompt(found)),
-        summary=summary,
-        prompt=clean_line(prompt) if prompt is not None else None,
-        started_at=started,
-        last_updated=updated,
-        message_count=len(found.live),
-        user_turns=len(asked),
-        state=state,
-        hidden_because=why,
-        risk=_own_risk(found, path, state),
-        path=path,
-        size_bytes=size,
-        kind=kind,
-        damage_count=len(found.damage),
-        time_note=note,
-    )
-
-
-def _state(found: Fold, path: Path, kind: str, *, asked: bool) -> tuple[str, str | None]:
-    if kind == "subagent" or path.parent.name != "chats":
-        return "subagent", "a sub-agent's own talk; it belongs to its parent"
-    if not found.headers and not found.live:
-        return "unreadable", "nothing in it could be read as a session"
-    if not asked and not any(stands or is_resumable(m) for m, stands in standing(found.live.values())):
-        return "empty", "it holds nothing to resume"
-    return ("ok" if found.headers else "recovered"), None
-
-
-def _own_risk(found: Fold, path: Path, state: str) -> str | None:
-    """Why the client would take this very file for a corrupted one; None where it reads it as we do."""
-    if state == "subagent":
-        return None
-    if state in ("empty", "unreadable"):
-        return f"{path.name} holds nothing that it can resume"
-    if found.headers == 1 and not found.damage and not found.marked:
-        return None
-    seen = read_fold(path, as_client=True)
-    if not seen.headers:
-        return f"the first line of {path.name} is torn, or begins with a byte order mark"
-    if not any(is_resumable(line) for line in seen.live.values()):
-        return f"a second start-up emptied the talk in {path.name}, as the client reads it"
-    return None
+        return {id_from_name(path) for folder in self.folders for path in session_files(folder)}
 
 
 def arranged(rows: Iterable[SessionInfo], *, current: str | None) -> tuple[list[SessionInfo], list[SessionInfo]]:
-    """Rows numbered and shown, and the hidden rest; one row for one full id, dangers marked."""
+    """Rows numbered and shown, and the hidden rest; one row for one full id, dangers marked.
+
+    The rows are the listing's from here on: they are numbered as they are, not copied.
+    """
     named = _with_full_ids(list(rows))
     best: dict[str, SessionInfo] = {}
     for row in named:
@@ -224,13 +137,15 @@ def arranged(rows: Iterable[SessionInfo], *, current: str | None) -> tuple[list[
     shown = sorted(best.values(), key=lambda row: (_started(row), row.path.name))
     dangers = _dangers(named)
     numbered = [_marked(row, number, dangers, current) for number, row in enumerate(shown, start=1)]
-    chosen = {row.path for row in shown}
-    rest = [_hidden(row, best) for row in named if row.path not in chosen]
+    chosen = {id(row) for row in shown}
+    rest = [_hidden(row, best) for row in named if id(row) not in chosen]
     return numbered, rest
 
 
 def _with_full_ids(rows: list[SessionInfo]) -> list[SessionInfo]:
     """Give a session that lost its header the full id that a twin of the same 8 characters tells."""
+    if not any(row.state == "recovered" for row in rows):
+        return rows
     told: dict[str, set[str]] = defaultdict(set)
     for row in rows:
         if row.state not in ("recovered", "unreadable", "subagent") and len(row.id) > SHORT_ID:
@@ -253,10 +168,13 @@ def _dangers(rows: Iterable[SessionInfo]) -> dict[tuple[Path, str], str]:
 
 
 def _marked(row: SessionInfo, number: int, dangers: dict[tuple[Path, str], str], current: str | None) -> SessionInfo:
-    risk = row.risk or dangers.get((row.path.parent, row.path.stem[-SHORT_ID:]))
-    state = "at_risk" if risk and row.state == "ok" else row.state
-    why = f"The terminal client would delete it at its next start: {risk}." if risk else None
-    return replace(row, index=number, state=state, risk=why, is_current=row.id == current)
+    risk = (row.risk or dangers.get((row.path.parent, row.path.stem[-SHORT_ID:]))) if dangers else None
+    if risk:
+        state = "at_risk" if row.state == "ok" else row.state
+        row = replace(row, state=state, risk=f"The terminal client would delete it at its next start: {risk}.")
+    object.__setattr__(row, "index", number)  # nobody else has it yet, and copies would cost more than all the rest
+    object.__setattr__(row, "is_current", row.id == current)
+    return row
 
 
 def _hidden(row: SessionInfo, best: dict[str, SessionInfo]) -> SessionInfo:
@@ -264,7 +182,7 @@ def _hidden(row: SessionInfo, best: dict[str, SessionInfo]) -> SessionInfo:
         why = f"the same session as {best[row.id].path.name}, which is newer"
         state = row.state if row.state == "recovered" else "duplicate"
         return replace(row, state=state, hidden_because=why, risk=None)
-    return replace(row, risk=None)
+    return row if row.risk is None else replace(row, risk=None)
 
 
 def _started(row: SessionInfo) -> datetime:

@@ -78,7 +78,8 @@ def test_nothing_outside_the_store_is_read_created_or_changed(tmp_path: Path) ->
     opened = {(Path(path), how) for path, how in json.loads(done.stdout)}
     assert tree(tmp_path / "outside") == outside
     assert len(opened) > 50 and not [path for path, _ in opened if (tmp_path / "outside") in path.parents]
-    allowed = [tmp_path / "home" / ".gemini", tmp_path / "xdg" / "data" / "gemnb", tmp_path / "exports"]
+    own = [tmp_path / "xdg" / kind / "gemnb" for kind in ("data", "cache")]
+    allowed = [tmp_path / "home" / ".gemini", *own, tmp_path / "exports"]
     assert not [path for path, how in opened if how == "write" and not any(a in path.parents for a in allowed)]
     assert {p.name for p in tmp_path.iterdir()} <= {"home", "work", "outside", "exports", "xdg"}
     told = [p for top in ("home", "exports") for p in (tmp_path / top).rglob("*") if p.is_file() and not p.is_symlink()]

@@ -1,0 +1,236 @@
+"""The session files of a folder as rows of a listing: read, or remembered where they did not change."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from gemnb.model.session import SessionInfo
+from gemnb.model.talk import clean_line, is_resumable, prompts, standing, typed_text
+from gemnb.store.index import Index
+from gemnb.store.paths import is_session_name, kind_of
+from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
+from gemnb.store.titles import title_of
+
+MAKERS = (
+    "model/records.py",
+    "model/talk.py",
+    *(f"store/{n}.py" for n in ("brief", "codec", "journal", "replay", "titles", "rows")),
+)
+"""The code that a row comes from."""
+SETTLED_NS = 2_000_000_000
+"""A file that changed this shortly before it was read may change again without a new time: it is not remembered."""
+
+
+class Remembered(msgspec.Struct, array_like=True, gc=False):
+    """A row as the index keeps it, with what tells that its file is still the one that was read."""
+
+    stamp: tuple[int, int, int, int, int]
+    id: str
+    title: str
+    summary: str | None
+    prompt: str | None
+    started_at: datetime | None
+    last_updated: datetime | None
+    message_count: int
+    user_turns: int
+    state: str
+    hidden_because: str | None
+    risk: str | None
+    size_bytes: int
+    kind: str
+    damage_count: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Remembered).decode
+
+
+@cache
+def rows_version() -> int:
+    """Of the code that makes rows: what another state of it remembered is worth nothing."""
+    check = 0
+    for name in MAKERS:
+        check = zlib.crc32(pkgutil.get_data("gemnb", name) or b"", check)
+    return check >> 1 | 1
+
+
+def rows_of(folder: Path, *, index: Index | None, now: datetime) -> list[SessionInfo]:
+    """Every session file of a project's folder as a row that has no number yet; nothing in them raises."""
+    known = index.read(folder) if index else {}
+    begun = time.time_ns()
+    latest = now + timedelta(days=1)
+    rows: list[SessionInfo] = []
+    fresh: dict[str, bytes] = {}
+    for name, path in _named_files(folder):
+        try:
+            status = os.lstat(path)
+        except OSError as error:
+            rows.append(_unreadable(path, str(error)))
+            continue
+        row = _remembered(known.pop(name, None), path, status)
+        if row is None:
+            row = _read(path, status)
+            if index and row.started_at and _settled(status, begun):
+                fresh |= _packed(name, row, status)
+        if row.last_updated and row.last_updated > latest:
+            row = _with_file_time(row, status.st_mtime)
+        rows.append(row)
+    if index and (fresh or known):
+        index.write(folder, fresh, gone=known)
+    return rows
+
+
+def session_files(folder: Path) -> Iterator[Path]:
+    """Session files of a project's folder, by name: those of its own, then its sub-agents'."""
+    return (path for _, path in _named_files(folder))
+
+
+def _named_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Each session file with what it is called from `chats/` on."""
+    chats = folder / "chats"
+    if kind_of(chats) != "folder":
+        return
+    try:
+        names = sorted(os.listdir(chats))  # noqa: PTH208 - a name is all that is needed
+    except OSError:
+        return
+    yield from ((name, chats / name) for name in names if is_session_name(name))
+    for name in names:
+        if not is_session_name(name) and kind_of(chats / name) == "folder":
+            try:
+                agents = sorted(p for p in (chats / name).iterdir() if p.suffix in (".jsonl", ".json"))
+            except OSError:
+                continue
+            yield from ((f"{name}/{path.name}", path) for path in agents)
+
+
+def _remembered(entry: bytes | None, path: Path, status: os.stat_result) -> SessionInfo | None:
+    """The row that `entry` is; None where it is none, or of a file that is another by now."""
+    if entry is None:
+        return None
+    try:
+        had = _decode(entry)
+    except msgspec.MsgspecError:
+        return None
+    if had.stamp != _stamp(status):
+        return None
+    return SessionInfo(
+        id=had.id,
+        title=had.title,
+        summary=had.summary,
+        prompt=had.prompt,
+        started_at=had.started_at,
+        last_updated=had.last_updated,
+        message_count=had.message_count,
+        user_turns=had.user_turns,
+        state=had.state,
+        hidden_because=had.hidden_because,
+        risk=had.risk,
+        path=path,
+        size_bytes=had.size_bytes,
+        kind=had.kind,
+        damage_count=had.damage_count,
+    )
+
+
+def _packed(name: str, row: SessionInfo, status: os.stat_result) -> dict[str, bytes]:
+    """The entry of one row; none where half a character is among its words."""
+    values = [getattr(row, field) for field in Remembered.__struct_fields__[1:]]
+    try:
+        return {name: _encode(Remembered(_stamp(status), *values))}
+    except UnicodeEncodeError:
+        return {}
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    """What is never the same of two states of a file: a change that gives the old time back leaves a new ctime."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _settled(status: os.stat_result, now_ns: int) -> bool:
+    return max(status.st_mtime_ns, status.st_ctime_ns) < now_ns - SETTLED_NS
+
+
+def _read(path: Path, status: os.stat_result) -> SessionInfo:
+    if not stat.S_ISREG(status.st_mode):
+        return _unreadable(path, "a link or a device, not a file")
+    try:
+        return _described(read_fold(path, brief=True), path, size=status.st_size, mtime=status.st_mtime)
+    except (OSError, ValueError) as error:
+        return _unreadable(path, str(error))
+
+
+def _unreadable(path: Path, why: str) -> SessionInfo:
+    return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=why)
+
+
+def _with_file_time(row: SessionInfo, mtime: float) -> SessionInfo:
+    """`row`, whose last update lies in the future, with the file's own time in its place."""
+    assert row.last_updated is not None  # its caller looks
+    note = f"its lastUpdated ({row.last_updated:%Y-%m-%d}) lies in the future; the file's own time stands in"
+    return replace(row, last_updated=datetime.fromtimestamp(mtime, row.last_updated.tzinfo), time_note=note)
+
+
+def _described(found: Fold, path: Path, *, size: int, mtime: float) -> SessionInfo:
+    """The row of one file, from its fold; only what the file itself says."""
+    started, updated = times_of(found, mtime)
+    own_id = found.meta.get("session_id")
+    asked = list(prompts(found.live.values()))
+    prompt = typed_text(asked[0]) if asked else None
+    summary = found.meta.get("summary")
+    kind = found.meta.get("kind") or "main"
+    state, why = _state(found, path, kind, asked=bool(asked))
+    return SessionInfo(
+        id=own_id if isinstance(own_id, str) and own_id else id_from_name(path),
+        title=title_of(summary, prompt, None if clean_line(summary or prompt or "") else first_prompt(found)),
+        summary=summary,
+        prompt=clean_line(prompt) if prompt is not None else None,
+        started_at=started,
+        last_updated=updated,
+        message_count=len(found.live),
+        user_turns=len(asked),
+        state=state,
+        hidden_because=why,
+        risk=_own_risk(found, path, state),
+        path=path,
+        size_bytes=size,
+        kind=kind,
+        damage_count=len(found.damage),
+    )
+
+
+def _state(found: Fold, path: Path, kind: str, *, asked: bool) -> tuple[str, str | None]:
+    if kind == "subagent" or path.parent.name != "chats":
+        return "subagent", "a sub-agent's own talk; it belongs to its parent"
+    if not found.headers and not found.live:
+        return "unreadable", "nothing in it could be read as a session"
+    if not asked and not any(stands or is_resumable(m) for m, stands in standing(found.live.values())):
+        return "empty", "it holds nothing to resume"
+    return ("ok" if found.headers else "recovered"), None
+
+
+def _own_risk(found: Fold, path: Path, state: str) -> str | None:
+    """Why the client would take this very file for a corrupted one; None where it reads it as we do."""
+    if state == "subagent":
+        return None
+    if state in ("empty", "unreadable"):
+        return f"{path.name} holds nothing that it can resume"
+    if found.headers == 1 and not found.damage and not found.marked:
+        return None
+    seen = read_fold(path, as_client=True)
+    if not seen.headers:
+        return f"the first line of {path.name} is torn, or begins with a byte order mark"
+    if not any(is_resumable(line) for line in seen.live.values()):
+        return f"a second start-up emptied the talk in {path.name}, as the client reads it"
+    return None
