@@ -7,6 +7,7 @@ GemnbError
 │   ├── AmbiguousSessionError    AMBIGUOUS_SESSION_IDENTIFIER
 │   ├── UnreadableSessionError   UNREADABLE_SESSION
 │   ├── CurrentSessionError      CURRENT_SESSION
+│   ├── OtherProjectError        OTHER_PROJECT
 │   ├── NoChatError              NO_CHAT
 │   ├── UnknownMessageError      UNKNOWN_MESSAGE
 │   └── NothingToUndoError       NOTHING_TO_UNDO
@@ -29,6 +30,7 @@ GemnbError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -97,6 +99,17 @@ class CurrentSessionError(SessionError):
     """The current session cannot be deleted or resumed onto itself."""
 
     code = "CURRENT_SESSION"
+
+
+class OtherProjectError(SessionError):
+    """A session of another project can be looked at and forked, not gone on with or deleted from here."""
+
+    code = "OTHER_PROJECT"
+
+    def __init__(self, root: str | None) -> None:
+        there = f", or move there: `%config Gemnb.root = {root!r}`" if root and Path(root).is_absolute() else ""
+        super().__init__(f"It belongs to {root or 'another project'}: fork it to go on in a copy here{there}.")
+        self.root = root
 
 
 class NoChatError(SessionError):

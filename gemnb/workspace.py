@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from gemnb.cleanup import Cleanup
-from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoSessionsError
+from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoSessionsError, OtherProjectError
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
@@ -159,15 +159,27 @@ class Workspace:
             rows = self.sessions(hidden=hidden)
         return SessionList(rows, now=self.clock())
 
-    def find(self, identifier: str | int) -> SessionInfo:
-        """The session that is meant: `latest`, `last-used`, a number, an id or a unique prefix of one.
+    def find(self, identifier: str | int | SessionInfo) -> SessionInfo:
+        """The session that is meant: `latest`, `last-used`, a number, an id or a unique prefix of one, or a row itself.
 
         Raises:
             NoSessionsError: the project has none.
             UnknownSessionError: it names none.
             AmbiguousSessionError: more than one id begins so.
         """
+        if isinstance(identifier, SessionInfo):
+            return identifier
         return self.store.find(identifier, current=self._current)
+
+    def _own(self, info: SessionInfo) -> SessionInfo:
+        """The same row, if it is of this project.
+
+        Raises:
+            OtherProjectError: it is of another one.
+        """
+        if any(info.path.is_relative_to(folder) for folder in self.store.folders):
+            return info
+        raise OtherProjectError(info.project_root)
 
     def load(self, identifier: str | int) -> Session:
         """The whole session; see `find`.
@@ -194,14 +206,19 @@ class Workspace:
         opening = Message(id=uuid.uuid4().hex, type="user", timestamp=iso(now), content=[{"text": context}])
         return self._attach_new(header, [opening] if context else [])
 
-    def resume(self, identifier: str | int = "latest", *, fork: bool = False) -> Chat:
+    def resume(self, identifier: str | int | SessionInfo = "latest", *, fork: bool = False) -> Chat:
         """Go on with a session, which becomes the current one; with `fork`, with a copy of it.
 
         Nothing is written until something is sent. `latest` in a project without sessions warns and starts anew.
 
+        Args:
+            identifier: see `find`; a row may be of another project when it is forked.
+            fork: leave the session as it is, and go on in a copy in this project.
+
         Raises:
             NoSessionsError: the project has none.
             UnknownSessionError: the identifier names none.
+            OtherProjectError: the row is of another project, and not to be forked.
         """
         try:
             info = self.find(identifier)
@@ -213,10 +230,11 @@ class Workspace:
         if info.id == self._current and not fork:
             assert self.chat is not None  # it has an id
             return self.chat
-        session = self.store.load(info)
-        return self._fork(session) if fork else self._attach(session, info)
+        if fork:
+            return self._fork(self.store.load(info))
+        return self._attach(self.store.load(self._own(info)), info)
 
-    def delete(self, identifier: str | int, *, purge: bool = False) -> Deleted:
+    def delete(self, identifier: str | int | SessionInfo, *, purge: bool = False) -> Deleted:
         """Move a session with all that belongs to it to the trash; the answer tells what went and what stayed.
 
         Args:
@@ -225,8 +243,9 @@ class Workspace:
 
         Raises:
             CurrentSessionError: it is the current one.
+            OtherProjectError: the row is of another project.
         """
-        return self.cleanup.delete(self.find(identifier), purge=purge)
+        return self.cleanup.delete(self._own(self.find(identifier)), purge=purge)
 
     def undo_deletion(self, how: str | None = None) -> Restored:
         """Bring back what was deleted last, exactly as it was: one session, or all that one cleaning took.

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter, MarkdownExporter
 from support import NOW, gemini, header, tree, user
 
 import gemnb
-from gemnb.model.session import SessionInfo
+from gemnb.model.session import Session, SessionInfo
 from gemnb.services import browsing
 from gemnb.services.prices import list_price
+from gemnb.services.search import search
+from gemnb.store.paths import project_hash
+from gemnb.testing import ScriptedLlm
 
 Write = Callable[..., Path]
 pytestmark = pytest.mark.filterwarnings("default")
@@ -216,17 +224,89 @@ def test_the_current_session_is_neither_resumed_nor_deleted(browser: Any, ws: ge
     assert "current" in browser.status and browser.card == {} and browser.asking is None
 
 
-def test_a_session_of_another_project_says_how_to_go_there(browser: Any, home: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def stranger(home: Path, tmp_path: Path) -> gemnb.Chat:
+    """A session of another project."""
     other = tmp_path / "other"
     other.mkdir()
-    chat = gemnb.open_workspace(other, home=home, llm=gemnb.testing.ScriptedLlm("hi"), clock=lambda: NOW).new_chat()  # type: ignore[attr-defined]
+    chat = gemnb.open_workspace(other, home=home, llm=ScriptedLlm("hi"), clock=lambda: NOW).new_chat()
     chat.send("hello")
+    return chat
+
+
+@pytest.mark.parametrize("actions", [["resume"], ["delete", "confirm"]], ids="-".join)
+def test_a_session_of_another_project_is_not_touched_and_says_how_to_go_there(
+    browser: Any, home: Path, tmp_path: Path, stranger: gemnb.Chat, actions: list[str]
+) -> None:
     browser.act("all")
     assert len(browser.rows) == 4
+    before = tree(home)
 
-    browser.act("resume", chat.session_id)
+    for action in actions:
+        browser.act(action, stranger.session_id)
 
-    assert f"Gemnb.root = {str(other)!r}" in browser.status and browser.card == {}
+    assert f"Gemnb.root = {str(tmp_path / 'other')!r}" in browser.status and browser.card == {}
+    assert tree(home) == before
+
+
+def test_a_session_of_another_project_is_forked_into_this_one(
+    browser: Any, ws: gemnb.Workspace, root: Path, stranger: gemnb.Chat
+) -> None:
+    browser.act("all")
+
+    browser.act("fork", stranger.session_id)
+
+    assert ws.chat is not None and ws.chat.session_id not in ("", stranger.session_id)
+    assert ws.chat.header.project_hash == project_hash(str(root))
+    assert [message.text for message in ws.chat.messages if message.type == "gemini"] == ["hi"]
+
+
+def test_tokens_are_counted_beside_and_order_the_rows(browser: Any) -> None:
+    for _ in range(3):
+        browser.act("sort")
+    settle()
+
+    assert browser.sort == "tokens" and all(row["tokens"] is not None for row in browser.rows)
+    assert "3 of 3" in browser.status
+
+
+def test_a_session_that_goes_while_it_is_looked_into_hides_no_other(three: None, ws: gemnb.Workspace) -> None:
+    gone = ws.find(session_id("b"))
+
+    def load(info: SessionInfo) -> Session:
+        gone.path.unlink(missing_ok=True)
+        return ws.store.load(info)
+
+    assert [hit.session_id[0] for hit in search("bbb", [gone], load)] == []
+    assert [hit.session_id[0] for hit in search("it is", ws.sessions(), load)] == ["c", "a"]
+
+
+def test_a_deletion_that_fails_stays_in_the_list_and_says_why(browser: Any, ws: gemnb.Workspace) -> None:
+    trash = ws.cleanup.trash.folder
+    trash.parent.mkdir(parents=True, exist_ok=True)
+    trash.write_text("in its place")
+
+    browser.act("delete", session_id("b"))
+    browser.act("confirm", session_id("b"))
+
+    assert letters(browser) == "cba" and str(trash) in browser.status
+
+
+def settle() -> None:
+    """Wait for what runs in the background."""
+    for thread in threading.enumerate():
+        if thread.name == "gemnb-browser":
+            thread.join()
+
+
+def test_a_notebook_that_was_run_and_converted_shows_the_table(three: None, home: Path, root: Path) -> None:
+    code = f"import gemnb\ngemnb.browse(gemnb.open_workspace({str(root)!r}, home={str(home)!r}))"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, kernel_name="python3", store_widget_state=False).execute()
+
+    for exporter in (HTMLExporter(), MarkdownExporter()):
+        text, _ = exporter.from_notebook_node(notebook)
+        assert re.search("<td[^>]*>[^<]*How long is the river", text)
 
 
 def test_the_worktrees_of_a_repository_are_shown_together(browser: Any, root: Path, home: Path, tmp_path: Path) -> None:
@@ -234,7 +314,7 @@ def test_the_worktrees_of_a_repository_are_shown_together(browser: Any, root: Pa
     tree, stranger = tmp_path / "two", tmp_path / "stranger"
     for place in (tree, stranger):
         place.mkdir()
-        gemnb.open_workspace(place, home=home, llm=gemnb.testing.ScriptedLlm("hi")).new_chat().send("hello")  # type: ignore[attr-defined]
+        gemnb.open_workspace(place, home=home, llm=ScriptedLlm("hi")).new_chat().send("hello")
     (tree / ".git").write_text(f"gitdir: {root / '.git' / 'worktrees' / 'two'}\n")
 
     browser.act("worktrees")

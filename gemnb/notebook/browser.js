@@ -111,15 +111,28 @@ function render({ model, el }) {
     }
     const empty = node("p", { class: "gemnb-empty" }, model.get("query") ? "Nothing is found." : "No sessions yet.");
     list.replaceChildren(spacer, ...(all.length ? drawn : [empty]));
-    if (all.length) list.setAttribute("aria-activedescendant", `${uid}-${chosen}`);
+    const isDrawn = first <= chosen && chosen < last;
+    if (isDrawn) list.setAttribute("aria-activedescendant", `${uid}-${chosen}`);
     else list.removeAttribute("aria-activedescendant");
   }
 
+  let wasInView = true;
   function reveal() {
     const top = place() * ROW;
     if (top < list.scrollTop) list.scrollTop = top;
     else if (top + ROW > list.scrollTop + list.clientHeight) list.scrollTop = top + ROW - list.clientHeight;
+    wasInView = true;
     drawRows();
+  }
+
+  // New rows follow the selection, unless the person has scrolled away from it.
+  function isInView() {
+    const top = place() * ROW;
+    return top + ROW > list.scrollTop && top < list.scrollTop + list.clientHeight;
+  }
+  function redraw() {
+    if (wasInView) reveal();
+    else drawRows();
   }
 
   function drawPreview() {
@@ -235,27 +248,39 @@ function render({ model, el }) {
     const button = event.target.closest?.("[data-action]");
     const row = event.target.closest?.("[role=option]");
     if (button) { act(button.dataset.action); if (["confirm", "cancel"].includes(button.dataset.action)) list.focus(); }
-    else if (row) { change("selected", row.dataset.id); drawRows(); list.focus({ preventScroll: true }); }
+    else if (row) {
+      change("selected", row.dataset.id);
+      drawRows();
+      list.focus({ preventScroll: true });
+      if (event.detail === 2) act("resume"); // no `dblclick` comes, since the row was drawn anew in between
+    }
   });
-  root.addEventListener("dblclick", (event) => { if (event.target.closest?.("[role=option]")) act("resume"); });
-  list.addEventListener("scroll", drawRows, { passive: true });
+  list.addEventListener("scroll", () => { wasInView = isInView(); drawRows(); }, { passive: true });
   search.addEventListener("input", look);
   window.addEventListener("keydown", guard, { capture: true });
 
   const drawings = [
-    ["change:rows", reveal], ["change:selected", reveal], ["change:preview", drawPreview], ["change:asking", drawQuestion],
+    ["change:rows", redraw], ["change:selected", reveal], ["change:preview", drawPreview], ["change:asking", drawQuestion],
     ["change:card", drawCard], ...["rows", "query", "sort", "reverse", "everywhere", "worktrees", "hidden", "status"].map((name) => [`change:${name}`, drawBar]),
   ];
   for (const [event, draw] of drawings) model.on(event, draw);
+  // Only a live kernel answers `ready`, and only once: a page that is loaded again, or someone typing, keeps the focus.
+  const onMessage = (message) => {
+    const typed = document.activeElement?.closest?.(".cm-content")?.textContent;
+    if (message.do === "focus" && !typed) list.focus({ preventScroll: true });
+  };
+  model.on("msg:custom", onMessage);
   drawBar(); drawPreview(); drawQuestion(); reveal(); drawCard();
   // `el` may still be outside the page, where nothing has a height: place the scroll once it has one.
   const sized = new ResizeObserver(() => { if (list.clientHeight) reveal(); });
   sized.observe(list);
+  model.send({ do: "ready" });
   return () => {
     clearTimeout(timer);
     sized.disconnect();
     window.removeEventListener("keydown", guard, { capture: true });
     for (const [event, draw] of drawings) model.off(event, draw);
+    model.off("msg:custom", onMessage);
   };
 }
 

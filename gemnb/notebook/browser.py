@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from gemnb.errors import GemnbError, SessionError
+from gemnb.errors import GemnbError, SessionError, UnreadableSessionError
 from gemnb.model.records import JsonObject
 from gemnb.model.session import Session, SessionInfo
 from gemnb.services import browsing
@@ -22,8 +23,9 @@ from gemnb.workspace import Workspace
 
 REFRESH_S = 0.1
 """Least time between two drawings of a search that is still looking."""
+COUNT_S = 1.0
+"""Least time between two drawings while tokens are counted: the rows move under the eye."""
 CLOSED = "Closed. `%resume` opens the browser again."
-OTHER_PROJECT = "It belongs to {root}: `%config Gemnb.root = {root!r}` moves there, then `%resume` it."
 
 
 class SessionBrowser(anywidget.AnyWidget):
@@ -62,6 +64,7 @@ class SessionBrowser(anywidget.AnyWidget):
         self._searching = 0
         """Number of the search whose hits count; an older one stops when it sees another."""
         self._limit, self._pictures = browsing.PAGE, False
+        self._greeted = False
         self._read()
         self.on_msg(self._message)
         self.observe(self._select, "selected")
@@ -113,9 +116,9 @@ class SessionBrowser(anywidget.AnyWidget):
         workspace = self._workspace
         listed = workspace.listing(everywhere=self.everywhere, worktrees=self.worktrees, hidden=self.hidden)
         self._infos = browsing.keyed(listed)
-        if self.sort == "tokens":
-            self._count_tokens()
         self._show()
+        if self.sort == "tokens":
+            self._in_background(self._count_tokens)
 
     def _show(self) -> None:
         before = [row["id"] for row in self.rows]
@@ -129,11 +132,6 @@ class SessionBrowser(anywidget.AnyWidget):
             tokens=self._tokens,
         )
         self.selected = browsing.near(self.rows, before, self.selected)
-
-    def _count_tokens(self) -> None:
-        for key, info in self._infos.items():
-            if key not in self._tokens and info.state != "unreadable":
-                self._tokens[key] = browsing.spent(self._workspace.store.load(info))
 
     def _select(self, _: object) -> None:
         with self._lock:
@@ -164,7 +162,27 @@ class SessionBrowser(anywidget.AnyWidget):
             self.status = f"Looking for “{self.query}” …" if self.query.strip() else ""
             number, query = self._searching, self.query
         if query.strip():
-            threading.Thread(target=self._look_for, args=(number, query), daemon=True).start()
+            self._in_background(self._look_for, number, query)
+
+    @staticmethod
+    def _in_background(work: Callable[..., None], *given: object) -> None:
+        threading.Thread(target=work, args=given, daemon=True, name="gemnb-browser").start()
+
+    def _count_tokens(self) -> None:
+        """What each session was billed; the rows move as it is known."""
+        with self._lock:
+            left = {key: info for key, info in self._infos.items() if key not in self._tokens}
+        shown_at = time.monotonic()
+        for number, (key, info) in enumerate(left.items(), start=1):
+            with suppress(UnreadableSessionError):
+                self._tokens[key] = browsing.spent(self._workspace.store.load(info))
+            if time.monotonic() - shown_at > COUNT_S or number == len(left):
+                with self._lock, self.hold_sync():
+                    if self.sort != "tokens" or self.card:
+                        return
+                    self._show()
+                    self.status = f"Counted the tokens of {number} of {len(left)} sessions."
+                shown_at = time.monotonic()
 
     def _look_for(self, number: int, query: str) -> None:
         found: dict[str, browsing.Found] = {}
@@ -189,19 +207,17 @@ class SessionBrowser(anywidget.AnyWidget):
                 self.status = status or self.status
 
     def _info(self, key: str | None) -> SessionInfo:
-        """The session that is meant; it must be of this project."""
+        """The session that is meant."""
         info = self._infos.get(key or self.selected or "")
         if info is None:
             raise SessionError("No session is selected.")
-        if info.project_root and info.project_root != self._workspace.root:
-            raise SessionError(OTHER_PROJECT.format(root=info.project_root))
         return info
 
     def _resume(self, key: str | None, *, fork: bool = False) -> None:
         info = self._info(key)
         if info.is_current and not fork:
             raise SessionError("This session is the current one: `%%gemini` goes on with it.")
-        chat = self._workspace.resume(info.id, fork=fork)
+        chat = self._workspace.resume(info, fork=fork)
         what = "A copy of" if fork else "Going on with"
         self._close(
             {"title": f"{what} “{info.title}”", "id": chat.session_id, "how": "Write `%%gemini` in the next cell."}
@@ -217,7 +233,7 @@ class SessionBrowser(anywidget.AnyWidget):
         asked, self.asking = self.asking, None
         if asked is None or key not in (None, asked):
             return
-        told = self._workspace.delete(self._info(asked).id)
+        told = self._workspace.delete(self._info(asked))
         self._loaded = None
         self._read()
         back = " `%sessions delete --undo` brings it back."
@@ -232,10 +248,10 @@ class SessionBrowser(anywidget.AnyWidget):
 
     def _order(self) -> None:
         self.sort = browsing.SORTS[(browsing.SORTS.index(self.sort) + 1) % len(browsing.SORTS)]
-        if self.sort == "tokens":
-            self._count_tokens()
         self._show()
         self.status = f"Sorted by {self.sort}."
+        if self.sort == "tokens":
+            self._in_background(self._count_tokens)
 
     def _backwards(self) -> None:
         self.reverse = not self.reverse
@@ -248,6 +264,12 @@ class SessionBrowser(anywidget.AnyWidget):
     def _with_pictures(self) -> None:
         self._pictures = True
         self._look()
+
+    def _greet(self) -> None:
+        """The first view takes the keys; one that a page made again does not."""
+        if not self._greeted:
+            self._greeted = True
+            self.send({"do": "focus"})
 
     def _close(self, card: JsonObject) -> None:
         self._searching += 1
@@ -268,8 +290,9 @@ ACTIONS: dict[str, Callable[[SessionBrowser, str | None], None]] = {
     "more": lambda browser, _: browser._more(),
     "pictures": lambda browser, _: browser._with_pictures(),
     "close": lambda browser, _: browser._close({"title": CLOSED}),
+    "ready": lambda browser, _: browser._greet(),
 }
-"""What a person can do beside moving and typing."""
+"""What a person can do beside moving and typing, and `ready`, which a new view says."""
 
 
 def browse(source: Workspace | None = None) -> SessionBrowser:
@@ -280,7 +303,8 @@ def browse(source: Workspace | None = None) -> SessionBrowser:
 
     Returns:
         The browser: `.rows`, `.query` and `.selected` can be read and set. Without a widget front end it shows as a
-        table, in a terminal as text.
+        table, in a terminal as text. A notebook that was run by nbclient shows the table once it is converted, if it
+        was run with `store_widget_state=False`: nbconvert prefers a widget's saved state, and every title is in that.
     """
     return SessionBrowser(source or _workspace())
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gemnb.errors import UnreadableSessionError
 from gemnb.model.records import Message, text_of
 from gemnb.model.session import Session, SessionInfo
 from gemnb.store.journal import open_regular
@@ -64,7 +66,9 @@ def _hits_in(
 ) -> Iterator[Hit]:
     if match := pattern.search(row.title):
         yield _hit(row, None, row.last_updated, "title", row.title, match)
-    if may_hold(row.path):
+    if not may_hold(row.path):
+        return
+    with suppress(UnreadableSessionError):  # it went meanwhile, or its list tells what is wrong with it
         for message in load(row).messages:
             yield from _hits_of(row, message, pattern)
 

@@ -57,6 +57,7 @@ def chromium() -> str | None:
 class Room:
     """One application with the notebook open and the session browser in its first cell."""
 
+    app: str
     page: Page
     folder: Path
     runtime: Path
@@ -83,8 +84,8 @@ class Room:
         reply = client.execute(code, reply=True, timeout=WAIT_S)
         assert reply["content"]["status"] == "ok", reply["content"]
 
-    def open(self) -> None:
-        """Run the first cell anew, and wait for the browser with its rows."""
+    def open(self, *, click: bool = True) -> None:
+        """Run the first cell anew, and wait for the browser with its rows; with `click`, go into its list."""
         new = self.page.locator(".gemnb-browser:not([data-old]) [role=option]").first
         self.page.evaluate("document.querySelectorAll('.gemnb-browser').forEach(old => old.dataset.old = 'yes')")
         for _ in range(6):  # a cell that is run before the page knows its kernel is forgotten
@@ -93,7 +94,8 @@ class Room:
             with suppress(TimeoutError):
                 new.wait_for(timeout=10_000)
                 break
-        self.list.click(position={"x": 40, "y": 10}, timeout=5_000)
+        if click:
+            self.list.click(position={"x": 40, "y": 10}, timeout=5_000)
 
     @property
     def root(self) -> Any:
@@ -114,6 +116,15 @@ class Room:
     def click(self, action: str) -> None:
         """Click a button."""
         self.page.locator(f".gemnb-browser [data-action={action}]").first.click()
+
+    def theme(self, name: str) -> None:
+        """Have the application change its theme: `Light`, `Dark` or `Dark High Contrast`."""
+        self.page.evaluate(
+            "name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", f"JupyterLab {name}"
+        )
+        dark = name.startswith("Dark")
+        until(lambda: self.page.evaluate("document.body.dataset.jpThemeLight"), str(not dark).lower())
+        until(lambda: self.page.evaluate("document.body.dataset.jpThemeName"), f"JupyterLab {name}")
 
     def cells(self) -> list[str]:
         """The kind of each cell of the notebook."""
@@ -153,6 +164,8 @@ def server(folder: Path) -> Iterator[tuple[str, Path, Path]]:
         "notebook",
         f"--IdentityProvider.token={TOKEN}",
         "--LabApp.news_url=None",
+        "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
     command += [f"--ServerApp.{name}={value}" for name, value in options.items()]
@@ -190,7 +203,7 @@ def room(browser: Browser, app: str, folder: Path) -> Iterator[Room]:
     """The notebook open in `lab` or `notebook`, on a server of its own."""
     with server(folder) as (address, project, runtime):
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        found = Room(page, project, runtime)
+        found = Room(app, page, project, runtime)
         page.on("request", lambda r: found.foreign.append(r.url) if _leaves(r.url, address) else None)
         page.goto(f"{address}{PATHS[app]}?token={TOKEN}")
         page.locator(".jp-Cell .cm-content").first.wait_for(timeout=WAIT_S * 1000)

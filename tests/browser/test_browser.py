@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import math
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from lab import Room, until
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("default")]
 
 HOSTILE = "<img src=x onerror=window.pwned=1></div><script>window.pwned=1</script>"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SAID = HOSTILE + " [link](javascript:window.pwned=1) ![picture](http://example.invalid/x.png) 河川の数は🏞️です"
 
 
@@ -46,10 +47,14 @@ def test_keys_move_the_selection(room: Room, keys: list[str], place: int) -> Non
     assert room.cells() == ["code"] * 3
 
 
-@pytest.mark.parametrize(("down", "up"), [("PageDown", "PageUp"), ("d", "u")])
-def test_a_page_moves_down_and_up_again(room: Room, down: str, up: str) -> None:
+@pytest.mark.parametrize(("down", "up", "pages"), [("PageDown", "PageUp", 1), ("d", "u", 0.5)])
+def test_a_page_moves_down_and_up_again(room: Room, down: str, up: str, pages: float) -> None:
+    row, whole = (
+        room.page.evaluate(f"document.querySelector('.gemnb-browser {place}').clientHeight")
+        for place in ("[role=option]", "[role=listbox]")
+    )
     room.press(down)
-    until(lambda: selected(room) > 1)
+    until(lambda: selected(room), math.ceil((whole // row - 1) * pages))
 
     room.press(up)
 
@@ -133,7 +138,7 @@ def test_a_deletion_that_is_confirmed_goes_to_the_trash(room: Room) -> None:
     room.click("confirm")
 
     until(lambda: gone not in room.ask("[row['id'] for row in browser.rows]"))
-    assert "--undo" in room.root.locator("[role=status]").text_content()
+    until(lambda: "--undo" in room.root.locator("[role=status]").text_content())
     room.run("ws.undo_deletion('delete'); browser._read()")
 
 
@@ -178,25 +183,21 @@ def test_the_keys_are_told(room: Room) -> None:
     assert not room.root.locator(".gemnb-help").is_visible()
 
 
-def test_it_can_be_seen_in_light_and_dark(room: Room, tmp_path: Path) -> None:
-    folder = Path(os.environ.get("GEMNB_SCREENSHOTS", tmp_path))
-    for theme in ("light", "dark"):
-        room.page.evaluate(f"document.body.dataset.jpThemeLight = '{'true' if theme == 'light' else 'false'}'")
-        path = folder / f"browser-{theme}.png"
-        room.root.screenshot(path=path)
-        assert path.stat().st_size > 10_000
-
-
-def test_fork_then_resume_close_it_into_a_card(room: Room) -> None:
-    room.press("f")
+@pytest.mark.parametrize("how", ["key", "button"])
+def test_fork_then_resume_close_it_into_a_card(room: Room, how: str) -> None:
+    room.press("ArrowDown" if how == "key" else "End")
+    until(lambda: selected(room) > 0)
+    room.press("f") if how == "key" else room.click("fork")
     card = room.root.locator(".gemnb-card")
     card.wait_for()
     assert "%%gemini" in card.text_content()
     fork = room.ask("ws.chat.session_id")
 
     room.open()
+    room.press("G" if how == "key" else "ArrowDown")
+    until(lambda: selected(room) > 0)
     wanted = room.ask("browser.selected")
-    room.press("Enter")
+    room.press("Enter") if how == "key" else room.click("resume")
     card.wait_for()
 
     until(lambda: room.ask("ws.chat.session_id"), wanted)
@@ -204,9 +205,48 @@ def test_fork_then_resume_close_it_into_a_card(room: Room) -> None:
     room.open()
     current = room.ask("[row['id'] for row in browser.rows if row['current']]")
     assert current == [wanted]
+    room.run(f"browser.selected = {wanted!r}")
+    room.root.locator("[aria-selected=true] .gemnb-badge", has_text="current").wait_for()
     room.press("x")
     until(lambda: "current" in room.root.locator("[role=status]").text_content())
     assert room.ask("browser.asking") is None
+
+
+def test_a_click_selects_and_two_resume(room: Room) -> None:
+    row = room.root.locator("[role=option]").nth(3)
+    row.click()
+    until(lambda: selected(room), 3)
+    wanted = room.ask("browser.selected")
+
+    row.dblclick()
+
+    room.root.locator(".gemnb-card").wait_for()
+    until(lambda: room.ask("ws.chat.session_id"), wanted)
+
+
+def test_a_long_talk_with_a_picture_is_shown_as_far_as_it_is_asked_for(room: Room) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+    header = {
+        "sessionId": "10001000-0000-4000-8000-000000000000",
+        "projectHash": "",
+        "startTime": "2026-01-01T10:00:00.000Z",
+    }
+    said = [{"id": f"u{n}", "type": "user", "content": [{"text": f"prompt {n}"}, picture]} for n in range(45)]
+    chats = Path(room.ask("str(ws.folder / 'chats')"))
+    (chats / "session-2026-01-01T10-00-10001000.jsonl").write_text("\n".join(map(json.dumps, [header, *said])) + "\n")
+    room.run(f"browser._read(); browser.selected = {header['sessionId']!r}")
+    talk = room.root.locator(".gemnb-preview article")
+    until(talk.count, 20)
+    assert room.root.locator("img").count() == 0
+
+    room.click("pictures")
+    until(room.root.locator("img").count, 20)
+    room.click("more")
+    until(talk.count, 40)
+    room.click("more")
+
+    until(talk.count, 45)
+    assert room.root.locator("[data-action=more]").count() == 0
 
 
 @pytest.mark.parametrize("how", ["Escape", "q", "button"])
