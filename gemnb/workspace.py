@@ -22,7 +22,7 @@ from gemnb.services.listing import SessionList
 from gemnb.services.live_talk import iso
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, load_memory
-from gemnb.services.memory_inbox import Inbox
+from gemnb.services.memory_inbox import Inbox, Proposal
 from gemnb.services.memory_suggest import look_through
 from gemnb.services.projection import history
 from gemnb.services.rescue import Rescue
@@ -77,6 +77,7 @@ class Workspace:
         """Name of the model, where it is not the settings' one."""
         self.inject = True
         """Whether a talk begins with the injected context (date, platform, workspace)."""
+        self._shown_proposals: list[Proposal] = []
         self._llm = llm
         self._made: tuple[object, Llm] | None = None
         """The model that was made last, with the name that was wanted."""
@@ -282,7 +283,9 @@ class Workspace:
             for name in (told if isinstance(told, list) else [told])
             if isinstance(name, str) and is_file_name(name)
         ]
-        return load_memory(Path(self.root), self.home, self.folder, names=names or ["GEMINI.md"])
+        return load_memory(
+            Path(self.root), self.home, self.folder, names=names or ["GEMINI.md"], shown=self._shown_proposals
+        )
 
     def suggest_memory(self) -> Inbox:
         """Look through this project's past sessions for facts worth keeping; they wait in the inbox, and go no further.

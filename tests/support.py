@@ -69,6 +69,11 @@ def tree(folder: Path) -> dict[str, tuple[int, int, bytes | None]]:
     return found
 
 
+def held(folder: Path) -> dict[str, tuple[int, bytes | None]]:
+    """Every entry below `folder`: mode and bytes."""
+    return {path: (mode, data) for path, (mode, _, data) in tree(folder).items()}
+
+
 def load_module(path: Path) -> ModuleType:
     """A module from a file that is no part of a package."""
     spec = importlib.util.spec_from_file_location(path.stem, path)

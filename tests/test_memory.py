@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gemnb
 from gemnb.errors import MemoryFileError, MomentaryFactError
-from gemnb.services.memory import momentary, with_fact
+from gemnb.services.memory_edit import momentary, with_fact
 from gemnb.services.memory_imports import Resolver, code_spans
 from gemnb.testing import ScriptedLlm
 

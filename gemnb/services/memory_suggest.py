@@ -17,7 +17,8 @@ from gemnb.model.talk import clean_line, prompts, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.audit_facts import normal, sentences
 from gemnb.services.llm import Llm
-from gemnb.services.memory import Memory, momentary
+from gemnb.services.memory import Memory
+from gemnb.services.memory_edit import momentary
 from gemnb.services.redaction import Redactor
 from gemnb.store.files import create, write_whole
 from gemnb.store.journal import open_regular

@@ -17,7 +17,7 @@ from typing import Any
 from gemnb.errors import MemoryFileError
 from gemnb.model.records import Damage
 from gemnb.services.memory_imports import Resolver
-from gemnb.services.memory_inbox import Proposal, apply_proposal
+from gemnb.services.memory_inbox import apply_proposal, read_inbox
 from gemnb.services.projection import history
 from gemnb.services.retention import policy_of
 from gemnb.store.journal import parse_json, parse_lines, to_line
@@ -145,11 +145,14 @@ def patches(data: bytes, folder: Path) -> None:
     memory.mkdir(exist_ok=True)
     other = written(b"one\ntwo\n", folder / "other.md")
     target = written(b"one\ntwo\nthree\n", memory / "MEMORY.md")
-    waiting = written(data, folder / "p.patch")
-    text = data.decode("utf-8", "replace").replace("MEMORY_PATH", str(target))
+    place = memory / ".inbox" / "private"
+    place.mkdir(parents=True, exist_ok=True)
+    written(data.replace(b"MEMORY_PATH", os.fsencode(target)), place / "p.patch")
+    (proposal,) = read_inbox(memory)
+    str(proposal)
 
     try:
-        changed = apply_proposal(Proposal(1, "private", waiting, text), {"private": [target, memory], "global": []})
+        changed = apply_proposal(proposal, {"private": [target, memory], "global": []}, memory)
     except MemoryFileError:
         changed = []
         assert target.read_bytes() == b"one\ntwo\nthree\n"
@@ -158,7 +161,8 @@ def patches(data: bytes, folder: Path) -> None:
     assert all(path.parent == memory and path.suffix == ".md" for path in changed)
     for path in changed:
         path.unlink()
-    assert {p.name for p in folder.iterdir()} <= {"memory", "other.md", "p.patch"}
+    assert {p.name for p in folder.iterdir()} <= {"memory", "other.md"}
+    assert bool(changed) != (place / "p.patch").exists()
 
 
 TARGETS: dict[str, Target] = {
