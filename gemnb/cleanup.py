@@ -75,7 +75,8 @@ class Cleanup:
         return self._plan(self._rows())
 
     def _plan(self, rows: Sequence[SessionInfo]) -> RetentionPlan:
-        policy, problem = retention.policy_of(self._settings())
+        settings = self._settings()
+        policy, problem = retention.policy_of(settings)
         now = self._clock()
         return retention.plan(
             [row for row in rows if row.index is not None],
@@ -84,13 +85,12 @@ class Cleanup:
             now=now,
             family=self.store.families(rows),
             delete=partial(self._clean_one, uuid.uuid4().hex),
-            client=client_deletions(rows, policy, problem, now=now),
+            client=client_deletions(rows, settings, now=now),
         )
 
     def endangered(self) -> Mapping[Path, str]:
         """The session files that the terminal client would delete at its next start, each with the reason."""
-        policy, problem = retention.policy_of(self._settings())
-        return client_deletions(self._rows(), policy, problem, now=self._clock())
+        return client_deletions(self._rows(), self._settings(), now=self._clock())
 
     def _rows(self) -> Sequence[SessionInfo]:
         return self.store.list(hidden=True, current=self._current())

@@ -105,6 +105,11 @@ def test_an_empty_project_has_its_own_error(ws: gemnb.Workspace) -> None:
         pytest.param(
             ("session-2026-05-02T09-15-aa11bb22.jsonl", [b"{torn"]), "nothing that it can", id="an unreadable namesake"
         ),
+        pytest.param(
+            ("session-2026-05-02T09-15-aa11bb22.jsonl", [header("aa11bb22-1", kind="subagent"), *TALK]),
+            "a sub-agent's own talk",
+            id="a sub-agent's file beside it",
+        ),
     ],
 )
 def test_a_namesake_puts_a_session_at_risk(ws: gemnb.Workspace, write_session: Write, beside: Any, words: str) -> None:
@@ -117,9 +122,31 @@ def test_a_namesake_puts_a_session_at_risk(ws: gemnb.Workspace, write_session: W
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("session-2026-05-02T09-15_aa11bb22.jsonl", id="8 characters after no dash"),
+        pytest.param("session-2026-05-02T09-15-AA11BB22.jsonl", id="in another case"),
+        pytest.param("cc22dd33-0/session-2026-05-02T09-15-aa11bb22.jsonl", id="in a sub-agents' folder"),
+    ],
+)
+def test_what_the_client_takes_for_no_namesake_endangers_nothing(
+    ws: gemnb.Workspace, write_session: Write, name: str
+) -> None:
+    write_session(header(), *TALK)
+    write_session(header(), name=name)
+
+    assert ws.sessions()[0].state == "ok"
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         pytest.param([b"\xef\xbb\xbf", header(), *TALK], id="a byte order mark"),
+        pytest.param(
+            [header(), user("u1", "<hook_context>x</hook_context> How many rivers are in the table?")],
+            id="a prompt after a hook's context",
+        ),
+        pytest.param([header(""), *TALK], id="an empty id"),
         pytest.param(
             [header(), *TALK, header(), {"$set": {"messages": [user("c", "<session_context>x</session_context>")]}}],
             id="emptied by a second start",

@@ -63,6 +63,8 @@ class SessionInfo:
     """The first prompt of the live talk, as it was typed, on one line."""
     started_at: datetime | None = None
     last_updated: datetime | None = None
+    client_updated: datetime | None = None
+    """Last change as the terminal client reads it: a time to come is believed, and none at all counts as now."""
     message_count: int = 0
     """Distinct live messages."""
     user_turns: int = 0

@@ -80,6 +80,17 @@ def is_resumable(message: Spoken) -> bool:
     return False
 
 
+def is_resumable_to_client(message: Spoken) -> bool:
+    """Whether the terminal client takes `message` for one worth resuming: text after injected context is none to it."""
+    if message.type != "user":
+        return is_resumable(message)
+    text = text_of(message.content).strip()
+    first = next(parts_of(message.content or ""), {})
+    if not text or "text" not in first:
+        return bool(text) or _has_other_part(message.content)
+    return not text.startswith(("/", "?", *(f"<{tag}>" for tag in CONTEXT_TAGS)))
+
+
 def standing(messages: Iterable[S]) -> Iterator[tuple[S, bool]]:
     """Each message with whether it is part of the talk with the model.
 

@@ -21,6 +21,7 @@ RESERVED = frozenset(
 """Folders of a project's own, which no session id may name."""
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_SHORT_ID = re.compile(r"-([A-Za-z0-9]{8})\.jsonl?\Z")
 _SLUG = re.compile(r"[a-z0-9-]+")
 _UNESCAPED = "!'()*~"
 
@@ -81,6 +82,12 @@ def session_file_name(started_at: datetime, session_id: str) -> str:
 def is_session_name(name: str) -> bool:
     """Whether a file of this name, directly in `chats/`, is a session."""
     return name.startswith("session-") and name.endswith((".json", ".jsonl"))
+
+
+def short_id_of(name: str) -> str | None:
+    """The 8 characters by which the client takes session files for one; None where the name does not end so."""
+    match = _SHORT_ID.search(name)
+    return match[1] if match else None
 
 
 def kind_of(path: Path) -> str | None:

@@ -9,17 +9,17 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from gemnb.model.session import SessionInfo
-from gemnb.model.talk import clean_line, is_resumable, prompts, standing, typed_text
+from gemnb.model.talk import clean_line, is_resumable, is_resumable_to_client, prompts, standing, typed_text
 from gemnb.store.index import Index
 from gemnb.store.paths import is_session_name, kind_of
-from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
+from gemnb.store.replay import Fold, first_prompt, id_from_name, parse_time, read_fold, times_of
 from gemnb.store.titles import title_of
 
 MAKERS = (
@@ -42,6 +42,7 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     prompt: str | None
     started_at: datetime | None
     last_updated: datetime | None
+    client_updated: datetime | None
     message_count: int
     user_turns: int
     state: str
@@ -132,6 +133,7 @@ def _remembered(entry: bytes | None, path: Path, status: os.stat_result) -> Sess
         prompt=had.prompt,
         started_at=had.started_at,
         last_updated=had.last_updated,
+        client_updated=had.client_updated,
         message_count=had.message_count,
         user_turns=had.user_turns,
         state=had.state,
@@ -198,6 +200,7 @@ def _described(found: Fold, path: Path, *, size: int, mtime: float) -> SessionIn
         prompt=clean_line(prompt) if prompt is not None else None,
         started_at=started,
         last_updated=updated,
+        client_updated=_client_updated(found, mtime),
         message_count=len(found.live),
         user_turns=len(asked),
         state=state,
@@ -222,15 +225,26 @@ def _state(found: Fold, path: Path, kind: str, *, asked: bool) -> tuple[str, str
 
 def _own_risk(found: Fold, path: Path, state: str) -> str | None:
     """Why the client would take this very file for a corrupted one; None where it reads it as we do."""
-    if state == "subagent":
+    if path.parent.name != "chats":
         return None
     if state in ("empty", "unreadable"):
         return f"{path.name} holds nothing that it can resume"
-    if found.headers == 1 and not found.damage and not found.marked:
-        return None
-    seen = read_fold(path, as_client=True)
+    plain = found.headers == 1 and not found.damage and not found.marked
+    seen = found if plain else read_fold(path, as_client=True)
     if not seen.headers:
         return f"the first line of {path.name} is torn, or begins with a byte order mark"
-    if not any(is_resumable(line) for line in seen.live.values()):
-        return f"a second start-up emptied the talk in {path.name}, as the client reads it"
+    if not seen.meta.get("session_id"):
+        return f"{path.name} tells no session id"
+    if not any(map(is_resumable_to_client, seen.live.values())):
+        emptied = f"a second start-up emptied the talk in {path.name}, as the client reads it"
+        return f"{path.name} holds nothing that it can resume" if plain else emptied
+    if seen.meta.get("kind") == "subagent":
+        return f"{path.name} is a sub-agent's own talk, which is not kept in this folder"
     return None
+
+
+def _client_updated(found: Fold, mtime: float) -> datetime | None:
+    told = parse_time(found.meta.get("last_updated"))
+    if told is None and found.whole_file:
+        return parse_time(found.meta.get("start_time")) or datetime.fromtimestamp(mtime, UTC)
+    return told

@@ -18,7 +18,7 @@ from gemnb.errors import (
 from gemnb.model.session import Session, SessionInfo
 from gemnb.store import replay
 from gemnb.store.index import Index
-from gemnb.store.paths import artifacts, kind_of
+from gemnb.store.paths import artifacts, kind_of, short_id_of
 from gemnb.store.replay import id_from_name
 from gemnb.store.rows import rows_of, session_files
 
@@ -138,7 +138,7 @@ def arranged(rows: Iterable[SessionInfo], *, current: str | None) -> tuple[list[
     dangers = _dangers(named)
     numbered = [_marked(row, number, dangers, current) for number, row in enumerate(shown, start=1)]
     chosen = {id(row) for row in shown}
-    rest = [_hidden(row, best) for row in named if id(row) not in chosen]
+    rest = [_hidden(row, best, dangers) for row in named if id(row) not in chosen]
     return numbered, rest
 
 
@@ -159,30 +159,37 @@ def _with_full_ids(rows: list[SessionInfo]) -> list[SessionInfo]:
 
 
 def _dangers(rows: Iterable[SessionInfo]) -> dict[tuple[Path, str], str]:
-    """Folder and last 8 characters of a name that the client would clean away, with the reason."""
+    """What the client would clean away, as it knows it, with the reason."""
     found: dict[tuple[Path, str], str] = {}
     for row in rows:
-        if row.risk is not None and row.path.parent.name == "chats":
-            found.setdefault((row.path.parent, row.path.stem[-SHORT_ID:]), row.risk)
+        if row.risk is not None:
+            found.setdefault(client_name(row.path), row.risk)
     return found
 
 
+def client_name(path: Path) -> tuple[Path, str]:
+    """What the client knows a session file by: files that have the same go together."""
+    return path.parent, short_id_of(path.name) or path.name
+
+
 def _marked(row: SessionInfo, number: int, dangers: dict[tuple[Path, str], str], current: str | None) -> SessionInfo:
-    risk = (row.risk or dangers.get((row.path.parent, row.path.stem[-SHORT_ID:]))) if dangers else None
-    if risk:
-        state = "at_risk" if row.state == "ok" else row.state
-        row = replace(row, state=state, risk=f"The terminal client would delete it at its next start: {risk}.")
-    object.__setattr__(row, "index", number)  # nobody else has it yet, and copies would cost more than all the rest
-    object.__setattr__(row, "is_current", row.id == current)
-    return row
+    risk = _risk(row, dangers)
+    state = "at_risk" if risk and row.state == "ok" else row.state
+    return replace(row, index=number, state=state, risk=risk, is_current=row.id == current)
 
 
-def _hidden(row: SessionInfo, best: dict[str, SessionInfo]) -> SessionInfo:
+def _risk(row: SessionInfo, dangers: dict[tuple[Path, str], str]) -> str | None:
+    risk = row.risk or dangers.get(client_name(row.path))
+    return f"The terminal client would delete it at its next start: {risk}." if risk else None
+
+
+def _hidden(row: SessionInfo, best: dict[str, SessionInfo], dangers: dict[tuple[Path, str], str]) -> SessionInfo:
+    risk = _risk(row, dangers)
     if row.state in SHOWN:
         why = f"the same session as {best[row.id].path.name}, which is newer"
         state = row.state if row.state == "recovered" else "duplicate"
-        return replace(row, state=state, hidden_because=why, risk=None)
-    return row if row.risk is None else replace(row, risk=None)
+        return replace(row, state=state, hidden_because=why, risk=risk)
+    return replace(row, risk=risk)
 
 
 def _started(row: SessionInfo) -> datetime:

@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 from client import Client, find_client
-from support import TALK, header, missing, to_bytes
+from support import TALK, gemini, header, missing, to_bytes, user
 
 import gemnb
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("default")]
+
+
+SLOW = {"rules": [], "default": [{"delay_ms": 2000, "text": "A title"}]}
+"""A start that ends before its cleaning does leaves files behind, so the model takes its time."""
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def client(tmp_path: Path, model_server: Callable[..., Any]) -> Client:
     assert program
     home, root = tmp_path / "home", tmp_path / "app"
     root.mkdir()
-    client = Client(program, home, root, model_server(rules={"rules": [], "default": [{"text": "A title"}]}))
+    client = Client(program, home, root, model_server(rules=SLOW))
     client.setup()
     path = home / ".gemini" / "settings.json"
     settings = json.loads(path.read_text())
@@ -39,13 +43,17 @@ def client(tmp_path: Path, model_server: Callable[..., Any]) -> Client:
     return client
 
 
-def write(client: Client, number: int, *, days: float, talk: Any = TALK, minute: int = 0) -> Path:
+def write(
+    client: Client, number: int, *, days: float, talk: Any = TALK, minute: int = 0, name: str | None = None, **more: Any
+) -> Path:
+    """A session of `number`, last changed so many days ago; fields of its header by name, None for none."""
     (chats,) = (client.home / ".gemini/tmp").glob("*/chats")
     at = datetime.now(UTC) - timedelta(days=days)
     told = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     id = f"{number:08x}-0000-4000-8000-{minute:012}"
-    path = chats / f"session-{at:%Y-%m-%d}T00-{minute:02}-{number:08x}.jsonl"
-    path.write_bytes(to_bytes(header(id, client.root, startTime=told, lastUpdated=told), *talk))
+    path = chats / (name or f"session-{at:%Y-%m-%d}T00-{minute:02}-{number:08x}.jsonl")
+    head = header(id, client.root, startTime=told, lastUpdated=told) | more
+    path.write_bytes(to_bytes({key: value for key, value in head.items() if value is not None}, *talk))
     os.utime(path, (at.timestamp(), at.timestamp()))
     return path
 
@@ -60,21 +68,65 @@ def starts(client: Client, until: Callable[[], bool]) -> None:
 
 def test_the_client_deletes_what_we_said_it_would(client: Client) -> None:
     (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
-    kept = write(client, 1, days=2)
-    expired = write(client, 2, days=40)
-    namesake = write(client, 2, days=3, minute=1)
-    broken = write(client, 3, days=1, talk=())
-    beside = write(client, 3, days=4, minute=2)
-    torn = write(client, 4, days=0.5)
+    to_come = (datetime.now(UTC) + timedelta(days=400)).isoformat()
+    hooked = [user("u1", "<hook_context>x</hook_context> Why?")]
+    kept = {
+        write(client, 1, days=2),
+        write(client, 5, days=60, lastUpdated=to_come),
+        write(client, 6, days=60, lastUpdated=None),
+        write(client, 7, days=60, lastUpdated="yesterday"),
+        write(client, 8, days=2, talk=[user("u1", "/why"), gemini("g1", "Because.")]),
+        write(client, 9, days=2, name="session-2026-01-01_foobarba.jsonl"),
+    }
+    gone = {
+        write(client, 2, days=40),
+        write(client, 2, days=3, minute=1),
+        write(client, 3, days=1, talk=()),
+        write(client, 3, days=4, minute=2),
+        write(client, 9, days=2, name="session-2026-01-01-foobarba.jsonl", talk=()),
+        write(client, 10, days=2, kind="subagent"),
+        write(client, 10, days=2, minute=1),
+        write(client, 11, days=2, talk=[*TALK, {"$set": {"kind": "subagent"}}]),
+        write(client, 12, days=2, talk=hooked),
+        write(client, 13, days=2, sessionId=""),
+        write(client, 14, days=2, talk=[*TALK, {"$rewindTo": "u1"}]),
+        torn := write(client, 4, days=0.5),
+    }
     torn.write_bytes(b"\xef\xbb\xbf" + torn.read_bytes())
     ws = gemnb.open_workspace(client.root, home=client.home)
 
-    told = ws.cleanup.endangered()
-
-    assert set(told) == {expired, namesake, broken, beside, torn}
-    starts(client, lambda: not any(path.exists() for path in told))
-    assert kept.exists() and not any(path.exists() for path in told)
+    assert set(ws.cleanup.endangered()) == gone
+    starts(client, lambda: not any(path.exists() for path in gone))
+    assert [path for path in gone if path.exists()] == [] and [path for path in kept if not path.exists()] == []
     assert [id for _, _, id in client.sessions()] == [row.id for row in ws.sessions()]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"maxAge": "90d", "maxCount": 2, "minRetention": "60d"}, id="more than maxCount"),
+        pytest.param({"maxAge": "", "maxCount": 1.5}, id="half a session"),
+        pytest.param({"enabled": "yes", "maxAge": "3d"}, id="enabled by a word"),
+        pytest.param({"maxAge": 30}, id="an age that is a number"),
+        pytest.param({"maxAge": "12h"}, id="shorter than minRetention"),
+        pytest.param({"maxCount": None}, id="no count"),
+        pytest.param({"maxAge": "3d", "minRetention": "a week"}, id="a minimum that is none"),
+        pytest.param({"enabled": False}, id="off"),
+    ],
+)
+def test_the_client_reads_the_settings_as_we_said(client: Client, settings: dict[str, Any]) -> None:
+    (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
+    path = client.home / ".gemini" / "settings.json"
+    told = json.loads(path.read_text())
+    told["general"]["sessionRetention"] = settings
+    path.write_text(json.dumps(told))
+    made = [write(client, number, days=2 * number) for number in range(1, 5)]
+    ws = gemnb.open_workspace(client.root, home=client.home)
+    said = set(ws.cleanup.endangered())
+
+    client.run("-p", "hello", "-m", "gemini-2.5-pro")
+
+    assert {path for path in made if not path.exists()} == said
 
 
 def test_what_was_rescued_is_not_lost(client: Client) -> None:
