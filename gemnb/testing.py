@@ -12,6 +12,7 @@ from gemnb.model.talk import SNAPSHOT
 from gemnb.model.turns import Turn
 from gemnb.sample import make_sample_store
 from gemnb.services.llm import Chunk, ToolDeclaration
+from gemnb.services.memory_model import ASK
 
 __all__ = ["DemoLlm", "ScriptedLlm", "demo_llm", "make_sample_store"]
 
@@ -134,6 +135,8 @@ def _demo_reply(turns: Sequence[Turn], system: str | None, tools: Sequence[ToolD
         told = "\n".join(f"- `{result['name']}` gave `{_outcome(result)}`" for result in results)
         return f"*I am a scripted model.* I called what you offered:\n\n{told}"
     prompt = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
+    if prompt.startswith(ASK):
+        return _demo_facts(prompt.removeprefix(ASK))
     named = [tool for tool in tools if tool.name in prompt]
     if named:
         return [{"functionCall": {"name": tool.name, "args": _demo_args(tool, prompt)}} for tool in named]
@@ -143,6 +146,14 @@ def _demo_reply(turns: Sequence[Turn], system: str | None, tools: Sequence[ToolD
         f"You asked: **{prompt.strip()[:200]}**\n\n"
         f"A real model would now see the {len(turns)} turns of this session, {asked} of them yours."
     )
+
+
+def _demo_facts(listed: str) -> str:
+    """The statements that sound like rules, as they stand."""
+    told = [
+        line for line in listed.splitlines() if re.search(r"\b(always|never|prefer|works here)\b", line, re.IGNORECASE)
+    ]
+    return "\n".join(told) or "none"
 
 
 def _demo_snapshot(turns: Sequence[Turn]) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from gemnb.cleanup import Cleanup
-from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoSessionsError, OtherProjectError
+from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoKeyError, NoSessionsError, OtherProjectError
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
@@ -78,6 +78,8 @@ class Workspace:
         self.inject = True
         """Whether a talk begins with the injected context (date, platform, workspace)."""
         self._shown_proposals: list[Proposal] = []
+        self._given: list[str | None] = [None]
+        """The memory that the current talk is given."""
         self._llm = llm
         self._made: tuple[object, Llm] | None = None
         """The model that was made last, with the name that was wanted."""
@@ -287,17 +289,29 @@ class Workspace:
             Path(self.root), self.home, self.folder, names=names or ["GEMINI.md"], shown=self._shown_proposals
         )
 
+    def reload_memory(self) -> Memory:
+        """The memory files, read now; the current talk is given them from its next prompt on."""
+        memory = self.memory()
+        self._given[:] = [memory.text or None]
+        return memory
+
     def suggest_memory(self) -> Inbox:
         """Look through this project's past sessions for facts worth keeping; they wait in the inbox, and go no further.
 
-        A session is looked at once, when it has been over for three hours and holds ten prompts or more.
+        A session is looked at once, when it has been over for three hours and holds ten prompts or more. A model finds
+        what counting does not: it is sent the prompts of these sessions, without secrets, in one request. The inbox's
+        notes tell how it went.
 
         Raises:
             MemoryFileError: the inbox cannot be written.
         """
         memory = self.memory()
-        look_through(self.sessions(), self.store.load, memory, now=self.clock())
-        return memory.inbox()
+        try:
+            llm: Llm | None = self.llm
+        except NoKeyError:
+            llm = None
+        looked = look_through(self.sessions(), self.store.load, memory, now=self.clock(), llm=llm)
+        return memory.inbox(*looked.notes)
 
     def retention(self) -> RetentionPlan:
         """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""
@@ -460,9 +474,9 @@ class Workspace:
         return free
 
     def _system(self) -> Callable[[], str | None]:
-        """Gives the memory as it was when the talk was attached."""
-        text = self.memory().text or None
-        return lambda: text
+        """Gives the memory as it was when the talk was attached, or the current one's was read anew."""
+        given = self._given = [self.memory().text or None]
+        return lambda: given[0]
 
     def _context(self) -> str | None:
         return (

@@ -106,3 +106,34 @@ def test_a_kernel_streams_stops_and_completes(kernel: Kernel) -> None:
     assert not [m for m in out if m["msg_type"] == "error"]
     out = kernel.run("Gemnb.workspace.llm = ScriptedLlm('Fine.')\n%gemini Go on")
     assert not [m for m in out if m["msg_type"] == "error"]
+
+
+def test_proposals_are_seen_applied_and_dismissed_in_a_kernel(kernel: Kernel, home: Path) -> None:
+    memory = home / ".gemini/tmp/app/memory"
+    inbox = memory / ".inbox/private"
+    inbox.mkdir(parents=True)
+    target = memory / "MEMORY.md"
+    target.write_text("- keep\n")
+    for name, rule in (("a", "<img src=x onerror=alert(1)>"), ("b", "second"), ("c", "third")):
+        hunk = f"@@ -1 +1,2 @@\n - keep\n+- {rule}\n"
+        (inbox / f"{name}.patch").write_text(f"--- {target}\n+++ {target}\n{hunk}")
+
+    def told(cell: str) -> Any:
+        (data,) = [m["content"]["data"] for m in kernel.run(cell) if m["msg_type"] == "execute_result"]
+        return data
+
+    first = told("%memory inbox")
+    assert "+- &lt;img src=x" in first["text/html"] and "<img" not in first["text/html"]
+    assert "+- <img src=x onerror=alert(1)>" in first["text/plain"] and "3. private (c.patch)" in first["text/plain"]
+
+    after = told("%memory apply 1")
+    assert f"{target} was changed." in after["text/html"] and "1. private (b.patch)" in after["text/plain"]
+    assert target.read_text() == "- keep\n- <img src=x onerror=alert(1)>\n"
+
+    after = told("%memory dismiss 1")
+    assert "second" not in after["text/plain"] and "1. private (c.patch)" in after["text/plain"]
+    assert target.read_text() == "- keep\n- <img src=x onerror=alert(1)>\n"
+    assert [p.name for p in inbox.iterdir()] == ["c.patch"]
+
+    (error,) = [m["content"] for m in kernel.run("%memory apply 2") if m["msg_type"] == "error"]
+    assert error["ename"] == "MemoryFileError" and len(error["traceback"]) == 1

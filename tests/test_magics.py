@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -189,6 +190,47 @@ def test_suggested_facts_wait_in_the_inbox(shell: InteractiveShell, write_sessio
 
     assert "pytest -q" in shown(shell, waiting)["text/plain"] and len(again) == len(waiting) > 0
     assert not (root / "GEMINI.md").exists()
+
+
+DIFF = (
+    "--- {m}\n+++ {m}\n@@ -1,2 +1,3 @@\n-- old <b>\n+++ /etc/passwd\n+- <script>alert(1)</script>\u202e\n - keep\n"
+    "\\ No newline at end of file\n"
+)
+
+
+def test_the_inbox_is_shown_as_coloured_diffs_that_run_nothing(shell: InteractiveShell, home: Path) -> None:
+    memory = home / ".gemini/tmp/app/memory/MEMORY.md"
+    place = memory.parent / ".inbox/private"
+    place.mkdir(parents=True)
+    (place / "one.patch").write_text(DIFF.replace("{m}", str(memory)))
+    (place / "<i>.patch").write_bytes(b"\xff")
+
+    value, _ = run(shell, "%memory inbox")
+    form = shown(shell, value)
+
+    html = form["text/html"]
+    for kind, line in (
+        ("46,160,67", "+++ /etc/passwd"),
+        ("46,160,67", "+- &lt;script&gt;alert(1)&lt;/script&gt;&lt;U+202E&gt;"),
+        ("248,81,73", "-- old &lt;b&gt;"),
+        ("ui-font-color2", f"+++ {memory}"),
+    ):
+        assert re.search(rf'<span style="[^"]*{kind}[^"]*">{re.escape(line)}</span>', html)
+    assert "<script" not in html and "<i>" not in html and "it is not all UTF-8" in html and "\u202e" not in html
+    assert "color:black" not in html and "color:white" not in html  # each theme's own text colour
+    assert "+- <script>alert(1)</script><U+202E>" in form["text/plain"] and "\u202e" not in form["text/plain"]
+
+
+def test_reload_gives_the_current_talk_the_memory_as_it_is(shell: InteractiveShell, root: Path) -> None:
+    llm = shell.user_ns["Gemnb"].workspace.llm = ScriptedLlm(default="Fine.")
+    (root / "GEMINI.md").write_text("Old rule")
+    run(shell, "%gemini One")
+    run(shell, '%memory add "Tables are tab separated"')
+    run(shell, "%gemini Two")
+    run(shell, "%memory reload")
+    run(shell, "%gemini Three")
+
+    assert ["tab separated" in (system or "") for system in llm.systems] == [False, False, True]
 
 
 def test_delete_takes_a_prefix(shell: InteractiveShell, write_session: Write) -> None:

@@ -195,7 +195,7 @@ def test_a_proposal_waits_and_is_applied_when_asked(ws: gemnb.Workspace) -> None
     assert target.read_text() == "- keep\n- new\n" and not patch.exists()
 
 
-@pytest.mark.parametrize("number", [0, 2, "x", ""])
+@pytest.mark.parametrize("number", [0, 2, "x", "9" * 5000])
 def test_a_proposal_that_is_not_there_is_told(ws: gemnb.Workspace, number: Any) -> None:
     with pytest.raises(MemoryFileError, match="no proposal"):
         ws.memory().apply(number)

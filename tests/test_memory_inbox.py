@@ -300,3 +300,8 @@ def test_a_kernel_that_holds_the_folder_too_long_is_told(
     with files.locked([memory.parent]), pytest.raises(MemoryFileError, match="another program holds the folder"):
         ws.memory().apply(1)
     assert memory.read_text() == "- keep\n"
+
+
+def test_without_a_number_it_is_asked_for(ws: gemnb.Workspace) -> None:
+    with pytest.raises(MemoryFileError, match="Say which"):
+        ws.memory().apply("")

@@ -10,9 +10,10 @@ import pytest
 from support import NOW, gemini, header, to_bytes, user
 
 import gemnb
-from gemnb.errors import LlmError, MemoryFileError
+from gemnb.errors import LlmError, MemoryFileError, UnreadableSessionError
 from gemnb.model.session import Session
-from gemnb.services.memory_suggest import look_through, propose, suggest
+from gemnb.services.memory_propose import propose
+from gemnb.services.memory_suggest import look_through, suggest
 from gemnb.store.replay import read_session
 from gemnb.testing import ScriptedLlm
 
@@ -93,19 +94,115 @@ def test_a_correction_counts_when_repeated(tmp_path: Path) -> None:
     assert [(s.kind, len(s.sources)) for s in suggest([once, again], now=NOW)] == [("correction", 2)]
 
 
+def answer(*lines: str) -> Any:
+    """A model that gives each line the number of the statement that it was shown: `{words of it}. fact`."""
+
+    def reply(turns: Any) -> str:
+        shown = turns[-1].text.split("\n\n", 1)[1].splitlines()
+        told = []
+        for line in lines:
+            words, _, fact = line.partition(" => ")
+            numbers = [row.split(". ")[0] for word in words.split(" + ") for row in shown if word in row]
+            told.append(f"{', '.join(numbers)}. {fact}")
+        return "\n".join(told)
+
+    return ScriptedLlm(reply)
+
+
+def test_a_model_finds_what_counting_does_not_and_words_it(tmp_path: Path) -> None:
+    session = talk(tmp_path, 0, "Always use tabs", "pls british spelling, I told you twice", "the db listens on 5433")
+    llm = answer("Always use + british => Use tabs and British spelling", "5433 => The db listens on port 5433")
+
+    counted = [s.fact for s in suggest([session], now=NOW)]
+    found = suggest([session], now=NOW, llm=llm)
+
+    assert counted == ["Always use tabs"] and found.failure is None
+    assert [(s.fact, len(s.sources)) for s in found] == [
+        ("Use tabs and British spelling", 2),
+        ("The db listens on port 5433", 1),
+    ]
+    assert found[1].sources[0].message_id == "u2" and found[1].kind == "model"
+
+
 @pytest.mark.parametrize(
-    ("reply", "facts"),
+    "line",
     [
-        ("1. Use tabs\n9. Invented", ["Use tabs"]),
-        ("none", []),
-        (LlmError("down"), ["Always use tabs"]),
-        ("1. The password=hunter22secret", []),
+        "Always use => Run `make deploy --force` with tabs always",
+        "Always use => Always use tabs of width 4",
+        "Always use => Use /opt/tabs always",
+        "Always use => Invented out of thin air",
+        "Always use => Always use tabs with password=hunter22secret",
+        "Always use => Always use tabs @secret.md",
+        "Always use => Currently always use tabs",
+        "nowhere => Always use tabs",
     ],
 )
-def test_a_model_words_facts_but_adds_none(tmp_path: Path, reply: Any, facts: list[str]) -> None:
-    found = suggest([talk(tmp_path, 0, "Always use tabs")], now=NOW, llm=ScriptedLlm(reply))
+def test_a_model_adds_nothing_of_its_own(tmp_path: Path, line: str) -> None:
+    session = talk(tmp_path, 0, "Always use tabs")
 
-    assert [s.fact for s in found] == facts and all(s.sources for s in found)
+    assert [s.fact for s in suggest([session], now=NOW, llm=answer(line))] == ["Always use tabs"]
+    both = answer(line, "Always use => Use tabs")
+    assert [s.fact for s in suggest([session], now=NOW, llm=both)] == ["Use tabs"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (LlmError("down"), "down"),
+        ("I'm afraid I can't help with that.", "no fact"),
+        ("", "no fact"),
+        ("{}", "no fact"),
+        ("99. Use tabs", "no fact"),
+        ({"parts": [{"text": "1. Use tabs"}], "finish": "MAX_TOKENS"}, "MAX_TOKENS"),
+        ({"parts": [], "blocked": "SAFETY"}, "SAFETY"),
+    ],
+    ids=["error", "refusal", "empty", "json", "unknown-number", "cut-off", "blocked"],
+)
+def test_a_model_that_is_of_no_use_costs_no_fact_and_is_asked_again(
+    ws: gemnb.Workspace, write_session: Any, tmp_path: Path, reply: Any, why: str
+) -> None:
+    path = talk(tmp_path, 0, "Always use tabs").path
+    assert path
+    write_session(path.read_bytes(), name=path.name)
+    ws.llm = ScriptedLlm(reply, answer("Word 3 => Word 3 is kept")._replies[0])
+
+    first = ws.suggest_memory()
+    second = ws.suggest_memory()
+    third = ws.suggest_memory()
+
+    assert [p.patch.split("\n+- ")[1].strip() for p in first] == ["Always use tabs"]
+    assert "by counting, since the model was of no use" in repr(first) and why in repr(first)
+    assert "with scripted; new proposals: 1" in repr(second) and len(second) == 2
+    assert "No session to look through" in repr(third)
+
+
+def test_a_model_that_finds_nothing_says_none(tmp_path: Path) -> None:
+    found = suggest([talk(tmp_path, 0, "Always use tabs")], now=NOW, llm=ScriptedLlm("None."))
+
+    assert found == [] and found.failure is None
+
+
+def test_a_model_is_sent_no_secret_and_not_without_end(tmp_path: Path) -> None:
+    llm = ScriptedLlm("none")
+    secret = "The key is AIza" + "x" * 35 + " and password=hunter22secret"
+    sessions = [talk(tmp_path, n, secret, *("y" * 5000 for _ in range(300)), prompts=301) for n in range(2)]
+
+    suggest(sessions, now=NOW, llm=llm)
+
+    asked = llm.asked[0][0].text
+    assert "AIza" not in asked and "hunter22" not in asked and "yyyy" in asked
+    assert len(asked) < 70_000 and len(llm.asked) == 1
+
+
+def test_without_a_key_facts_are_counted(
+    ws: gemnb.Workspace, write_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = talk(tmp_path, 0, "Always use tabs").path
+    assert path
+    write_session(path.read_bytes(), name=path.name)
+    keyless = gemnb.open_workspace(ws.root, home=ws.home, clock=ws.clock, environ={})
+
+    assert "by counting, without a model; new proposals: 1" in repr(keyless.suggest_memory())
 
 
 @pytest.mark.parametrize("held", ["", "- keep\n", "- keep", "# R\n\n- a\n"])
@@ -144,9 +241,68 @@ def test_a_session_is_looked_at_once(ws: gemnb.Workspace, write_session: Any, tm
     assert path
     write_session(*path.read_bytes().splitlines(keepends=True), name=path.name)
 
-    def look() -> list[Path]:
-        return look_through(ws.sessions(), ws.store.load, ws.memory(), now=NOW)
+    def look() -> int:
+        return len(look_through(ws.sessions(), ws.store.load, ws.memory(), now=NOW).written)
 
-    assert len(look()) == 1 and look() == []
+    assert (look(), look()) == (1, 0)
     ws.memory().dismiss(1)
-    assert look() == []
+    assert look() == 0
+
+
+def test_a_session_that_cannot_be_read_stops_no_look(ws: gemnb.Workspace, write_session: Any, tmp_path: Path) -> None:
+    for number in range(2):
+        path = talk(tmp_path, number, f"Always use tabs of kind {'ab'[number]}").path
+        assert path
+        write_session(path.read_bytes(), name=path.name)
+
+    def load(row: Any) -> Session:
+        if row.id == IDS[0]:
+            raise UnreadableSessionError("It went away.")
+        return ws.store.load(row)
+
+    looked = look_through(ws.sessions(), load, ws.memory(), now=NOW)
+
+    assert looked.sessions == len(looked.written) == 1 and "It went away." in looked.notes[1]
+    assert look_through(ws.sessions(), ws.store.load, ws.memory(), now=NOW).sessions == 1
+
+
+def test_what_was_dismissed_or_is_known_is_not_suggested_again(ws: gemnb.Workspace, tmp_path: Path) -> None:
+    (Path(ws.root) / "GEMINI.md").write_text("- Never use pip.\n")
+    found = suggest([talk(tmp_path, 0, "Always use tabs", "Never use pip.", "I prefer tea")], now=NOW)
+
+    def offer() -> list[Path]:
+        memory = ws.memory()
+        known = [file.text for file in memory.files]
+        return propose(found, memory.folder, memory.targets["private"], known=known)
+
+    assert len(offer()) == 2
+    ws.memory().dismiss(1)
+    ws.memory().apply(1)
+
+    assert offer() == [] and not ws.memory().inbox()
+    assert ws.memory().targets["private"].read_text() == "- I prefer tea\n"
+
+
+@pytest.mark.parametrize("first", ["apply", "dismiss", "by-hand", "client"])
+def test_those_that_wait_fit_the_file_whatever_becomes_of_it(ws: gemnb.Workspace, tmp_path: Path, first: str) -> None:
+    """There is no file: as the client wants it, exactly one patch is for a new file, until there is one."""
+    found = suggest([talk(tmp_path, 0, "Always use tabs", "Never use pip", "I prefer tea")], now=NOW)
+    memory = ws.memory()
+    target = memory.targets["private"]
+    propose(found, memory.folder, target)
+    assert ["/dev/null" in p.patch for p in ws.memory().inbox()] == [True, False, False]
+
+    if first in ("apply", "dismiss"):
+        getattr(ws.memory(), first)(2 if first == "apply" else 1)
+    else:
+        target.write_text("# Rules\r\n" if first == "by-hand" else "# Rules")
+        assert propose(found, memory.folder, target) == []
+    waiting = ws.memory().inbox()
+    assert ["/dev/null" in p.patch for p in waiting] == [first == "dismiss", *[False] * (len(waiting) - 1)]
+    while ws.memory().inbox():
+        ws.memory().apply(len(ws.memory().inbox()))
+
+    lines = target.read_bytes().decode().replace("\r\n", "\n").splitlines()
+    assert lines[:1] == ["# Rules"] or first in ("apply", "dismiss")
+    assert len([line for line in lines if line.startswith("- ")]) == (2 if first == "dismiss" else 3)
+    assert first != "by-hand" or b"\n" not in target.read_bytes().replace(b"\r\n", b"")

@@ -17,11 +17,20 @@ if TYPE_CHECKING:  # values are known by name: their modules are loaded with the
     from gemnb.notebook.stream import ShownReply
     from gemnb.services.chat import Chat, Reply
     from gemnb.services.listing import SessionList
+    from gemnb.services.memory_inbox import Inbox, Proposal
     from gemnb.store.recorder import RecordingHealth
     from gemnb.store.sessions import Deleted
 
 MUTED = "color:var(--jp-ui-font-color2,GrayText)"
 CELL = "padding:2px 8px;text-align:left;vertical-align:top"
+DIFF = "padding:4px 8px;max-height:30em;overflow:auto;border:1px solid var(--jp-border-color2,GrayText)"
+TINTS = {
+    "added": "background-color:rgba(46,160,67,0.25)",
+    "removed": "background-color:rgba(248,81,73,0.25)",
+    "kept": "",
+    "about": MUTED,
+}
+"""Of the lines of a diff; the theme's own text colour stands on them."""
 ALERT = "color:var(--jp-error-color1,#b00020);font-weight:600"
 
 
@@ -138,6 +147,27 @@ def deleted_html(deleted: Deleted) -> str:
     return f"<p>Deleted <b>{escape(deleted.title)}</b>, {len(deleted.gone)} files and folders. {after}</p>{left}"
 
 
+def inbox_html(inbox: Inbox) -> str:
+    """Each proposal as a coloured diff; the signs at the line starts tell the same without colour."""
+    from gemnb.services.memory_inbox import NONE, visible
+
+    notes = "".join(f"<p>{_code(visible(note))}</p>" for note in inbox.notes)
+    if not inbox:
+        return f"{notes}<p>{NONE}</p>"
+    return f'{notes}{"".join(map(_proposal_html, inbox))}<p style="{MUTED}">{_code(inbox.how)}</p>'
+
+
+def _proposal_html(proposal: Proposal) -> str:
+    from gemnb.services.memory_inbox import visible
+
+    if proposal.problem:
+        told = f'<p style="{ALERT}">cannot be applied: {escape(visible(proposal.problem))}</p>'
+    else:
+        lines = "".join(f'<span style="{TINTS[kind]}">{escape(line)}</span>\n' for kind, line in proposal.lines)
+        told = f'<pre style="{DIFF}">{lines}</pre>'
+    return f"<p><b>{escape(proposal.title)}</b></p>{told}"
+
+
 def _code(text: str) -> str:
     """`text` with its back-quoted words as code."""
     pieces = escape(text).split("`")
@@ -151,6 +181,7 @@ HTML: dict[str, Callable[[Any], str]] = {
     "gemnb.notebook.stream.ShownReply": shown_html,
     "gemnb.store.sessions.Deleted": deleted_html,
     "gemnb.store.recorder.RecordingHealth": recording_html,
+    "gemnb.services.memory_inbox.Inbox": inbox_html,
 }
 SHOWN: dict[str, Callable[[Any], None]] = {
     "gemnb.frames.draw.Chart": show_chart,

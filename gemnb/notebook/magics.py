@@ -110,16 +110,33 @@ class Checkpointed:
         return "\n".join(told) or "No checkpoints yet: `%resume save TAG` makes one."
 
 
-MEMORY: dict[str | None, Callable[[Memory, Namespace], Any]] = {
-    None: lambda memory, _: memory,
-    "show": lambda memory, _: memory.text,
-    "reload": lambda memory, _: memory,
-    "add": lambda memory, args: memory.add(args.fact, args.scope, force=args.force) and None,
-    "inbox": lambda memory, _: memory.inbox(),
-    "apply": lambda memory, args: memory.apply(args.fact) and None,
-    "dismiss": lambda memory, args: memory.dismiss(args.fact),
+def _add_fact(workspace: Workspace, args: Namespace) -> Memory:
+    workspace.memory().add(args.fact, args.scope, force=args.force)
+    return workspace.memory()
+
+
+def _apply(workspace: Workspace, args: Namespace) -> Inbox:
+    memory = workspace.memory()
+    return memory.inbox(*(f"{path} was changed." for path in memory.apply(args.fact)))
+
+
+def _dismiss(workspace: Workspace, args: Namespace) -> Inbox:
+    memory = workspace.memory()
+    memory.dismiss(args.fact)
+    return memory.inbox("It was thrown away.")
+
+
+MEMORY: dict[str | None, Callable[[Workspace, Namespace], Any]] = {
+    None: lambda workspace, _: workspace.memory(),
+    "show": lambda workspace, _: workspace.memory().text,
+    "reload": lambda workspace, _: workspace.reload_memory(),
+    "add": _add_fact,
+    "inbox": lambda workspace, _: workspace.memory().inbox(),
+    "apply": _apply,
+    "dismiss": _dismiss,
+    "suggest": lambda workspace, _: workspace.suggest_memory(),
 }
-"""What each sub-command of `%memory` gives; None for the memory as it is afterwards."""
+"""What each sub-command of `%memory` gives."""
 
 
 @magics_class
@@ -295,7 +312,7 @@ class Gemnb(Magics):
     def memory(self, line: str) -> Memory | Inbox | str:
         """The memory files that a new talk is given, in their order, and what is skipped and why.
 
-        `%memory show` gives their text, `%memory reload` reads them anew, and
+        `%memory show` gives their text, `%memory reload` gives them to the current talk as they are now, and
 
             %memory add "Run the tests with pytest -q"
 
@@ -304,10 +321,8 @@ class Gemnb(Magics):
         `%memory dismiss 1` throws it away. `%memory suggest` looks through past sessions for facts worth keeping.
         """
         args = parse("memory", line)
-        if args.command == "suggest":
-            return self.workspace.suggest_memory()
-        told: Memory | Inbox | str | None = MEMORY[args.command](self.workspace.memory(), args)
-        return self.workspace.memory() if told is None else told
+        told: Memory | Inbox | str = MEMORY[args.command](self.workspace, args)
+        return told
 
     @no_var_expand
     @line_magic

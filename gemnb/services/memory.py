@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from gemnb.errors import MemoryFileError
 from gemnb.services.memory_edit import LARGEST, add_fact, leads_out, read_bytes
 from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.memory_inbox import Inbox, Proposal, apply_proposal, dismiss_proposal, pick, read_inbox
+from gemnb.services.memory_propose import note_dismissal, refit
 from gemnb.services.tokens import estimate_tokens
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of
@@ -65,9 +67,13 @@ class Memory:
     shown: list[Proposal] = field(default_factory=list, repr=False)
     """The proposals as they were numbered when a person last looked."""
 
-    def inbox(self) -> Inbox:
-        """The changes that were proposed and wait for a person; `apply` and `dismiss` take their numbers."""
-        found = read_inbox(self.folder)
+    def inbox(self, *notes: str) -> Inbox:
+        """The changes that were proposed and wait for a person; `apply` and `dismiss` take their numbers.
+
+        Args:
+            notes: sentences to show beside them.
+        """
+        found = Inbox(read_inbox(self.folder), notes)
         self.shown[:] = found
         return found
 
@@ -80,7 +86,7 @@ class Memory:
         """
         allowed = {"private": [self.targets["private"], self.folder], "global": [self.targets["global"]]}
         done = apply_proposal(self._picked(number), allowed, self.folder)
-        self.inbox()
+        self._number_anew()
         return done
 
     def dismiss(self, number: int | str) -> None:
@@ -89,7 +95,15 @@ class Memory:
         Raises:
             MemoryFileError: there is none of that number, it is not as it was shown, or it cannot be removed.
         """
-        dismiss_proposal(self._picked(number), self.folder)
+        proposal = self._picked(number)
+        dismiss_proposal(proposal, self.folder)
+        with suppress(MemoryFileError):  # it is gone; at worst it is suggested again
+            note_dismissal(proposal, self.folder)
+        self._number_anew()
+
+    def _number_anew(self) -> None:
+        with suppress(MemoryFileError):  # what could not be made to fit again says so when it is applied
+            refit(self.folder, self.targets["private"])
         self.inbox()
 
     def _picked(self, number: int | str) -> Proposal:

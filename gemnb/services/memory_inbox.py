@@ -19,9 +19,11 @@ from gemnb.store.paths import kind_of
 LARGEST = 1_000_000
 """Bytes of a patch; a larger one is named, and never applied in part."""
 KINDS = ("private", "global")
+NONE = "No proposals wait."
 NEW = "/dev/null"
 """What stands in the place of a file that is not there."""
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_HUNK = re.compile(r"@@ -[0-9]{1,9}(?:,([0-9]{1,9}))? \+[0-9]{1,9}(?:,([0-9]{1,9}))? @@")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
@@ -47,12 +49,26 @@ class Proposal:
         return f"{self.number}. {self.kind} ({clean_line(self.path.name)})"
 
     @property
-    def lines(self) -> list[str]:
-        """The lines of its patch, with what cannot be seen made visible."""
-        return [visible(line) for line in self.patch.rstrip().replace("\r\n", "\n").split("\n")]
+    def lines(self) -> list[tuple[str, str]]:
+        """What each line of its patch is, and the line, with what cannot be seen made visible.
+
+        `added`, `removed` or `kept`, by the counts of the hunks; else `about`, whatever it looks like.
+        """
+        found = []
+        old = new = 0
+        for line in self.patch.rstrip().replace("\r\n", "\n").split("\n"):
+            kind = "about"
+            if old > 0 or new > 0:
+                kind = {"+": "added", "-": "removed", "\\": "about"}.get(line[:1], "kept")
+                old -= kind in ("removed", "kept")
+                new -= kind in ("added", "kept")
+            elif hunk := _HUNK.match(line):
+                old, new = int(hunk[1] or 1), int(hunk[2] or 1)
+            found.append((kind, visible(line)))
+        return found
 
     def __str__(self) -> str:
-        body = [f"cannot be applied: {visible(self.problem)}"] if self.problem else self.lines
+        body = [f"cannot be applied: {visible(self.problem)}"] if self.problem else [line for _, line in self.lines]
         return "\n".join([self.title, *body])
 
 
@@ -60,6 +76,7 @@ class Inbox(list[Proposal]):
     """The proposals that wait for a person."""
 
     how = "`%memory apply N` makes the change, `%memory dismiss N` throws it away."
+    """What a person can do."""
 
     def __init__(self, proposals: Sequence[Proposal] = (), notes: Sequence[str] = ()) -> None:
         super().__init__(proposals)
@@ -67,7 +84,7 @@ class Inbox(list[Proposal]):
         """What a person should know beside the proposals, in sentences."""
 
     def __repr__(self) -> str:
-        waiting = [*map(str, self), self.how] if self else ["No proposals wait."]
+        waiting = [*map(str, self), self.how] if self else [NONE]
         return "\n\n".join([*map(visible, self.notes), *waiting])
 
 
@@ -117,6 +134,8 @@ def pick(inbox: Sequence[Proposal], number: object) -> Proposal:
         MemoryFileError: there is none.
     """
     told = str(number).strip()
+    if not told:
+        raise MemoryFileError("Say which proposal, as in `%memory apply 1`: `%memory inbox` lists them.")
     if told.isascii() and told.isdigit() and len(told) < 10 and 0 < int(told) <= len(inbox):
         return inbox[int(told) - 1]
     raise MemoryFileError(f"There is no proposal {told!r}: `%memory inbox` lists {len(inbox)} of them.")

@@ -1,28 +1,27 @@
-"""Facts worth keeping, looked for in past sessions by counting; they go to the inbox, never further by themselves."""
+"""Facts worth keeping, looked for in past sessions; they go to the inbox, never further by themselves."""
 
 from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from gemnb.errors import LlmError, MemoryFileError
+from gemnb.errors import LlmError, UnreadableSessionError
 from gemnb.model.records import ToolCall
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
-from gemnb.model.turns import Turn
+from gemnb.services import memory_model
 from gemnb.services.audit_facts import normal, sentences
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory
-from gemnb.services.memory_edit import momentary
+from gemnb.services.memory_edit import changing, momentary
+from gemnb.services.memory_propose import Source, Suggestion, propose, text_of
 from gemnb.services.redaction import Redactor
-from gemnb.store.files import create, write_whole
-from gemnb.store.journal import open_regular
-from gemnb.store.paths import kind_of, private_folder
+from gemnb.store.files import write_whole
+from gemnb.store.paths import kind_of
 
 IDLE = timedelta(hours=3)
 LEAST_PROMPTS = 10
@@ -50,28 +49,22 @@ _TRIVIAL = re.compile(r"(?:ls|cd|cat|pwd|echo|head|tail|which|clear|date|whoami|
 _FAILED = re.compile(r"Exit Code:\s*(?!0\b)-?\d|\b(?:Error|Signal):\s*(?!\(none\))\S")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A message that a suggestion comes from."""
+class Suggestions(list[Suggestion]):
+    """Facts that may be worth keeping."""
 
-    session_id: str
-    message_id: str
-
-    def __str__(self) -> str:
-        return f"session {clean_line(self.session_id)}, message {clean_line(self.message_id)}"
+    failure: str | None = None
+    """Why the model that was asked is of no use; the facts are those that were counted then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A fact that may be worth keeping."""
+class Looked:
+    """What a look through past sessions came to."""
 
-    fact: str
-    kind: str
-    """`command`, `preference` or `correction`."""
-    sources: tuple[Source, ...]
-
-    def __str__(self) -> str:
-        return f"{self.fact}\n" + "\n".join(f"  from {source}" for source in self.sources)
+    sessions: int
+    written: tuple[Path, ...]
+    """The patches that were put into the inbox."""
+    notes: tuple[str, ...]
+    """How it was done and what was not, in sentences."""
 
 
 def worth_looking_at(sessions: Sequence[Session], *, now: datetime, seen: Collection[str]) -> list[Session]:
@@ -89,18 +82,19 @@ def worth_looking_at(sessions: Sequence[Session], *, now: datetime, seen: Collec
 
 def suggest(
     sessions: Sequence[Session], *, now: datetime, seen: Collection[str] = (), llm: Llm | None = None
-) -> list[Suggestion]:
+) -> Suggestions:
     """Facts worth keeping from `sessions`, each with the messages it comes from; nothing is written.
 
     Args:
         sessions: of one project.
         now: aware.
         seen: ids of sessions that were looked at before.
-        llm: chooses among the facts found and words them; where it fails, they stay as they were counted.
+        llm: finds what counting does not, and words it; where it fails, the facts stay as they were counted.
     """
     places: dict[tuple[str, str], list[Source]] = {}
     words: dict[tuple[str, str], str] = {}
-    for session in worth_looking_at(sessions, now=now, seen=seen):
+    looked_at = worth_looking_at(sessions, now=now, seen=seen)
+    for session in looked_at:
         for kind, fact, message_id in _facts(session):
             key = (kind, fact if kind == "command" else re.sub(r"[.!。!\s]+\Z", "", normal(fact)))
             words.setdefault(key, fact)
@@ -113,7 +107,14 @@ def suggest(
         if _is_enough(key[0], sources)
     ]
     found.sort(key=lambda s: (_KINDS.index(s.kind), -len(s.sources)))
-    return _chosen(found, llm) if llm and found else found
+    if llm is None or not looked_at:
+        return Suggestions(found)
+    try:
+        return Suggestions(memory_model.ask(found, looked_at, llm, may_be_kept=_may_be_kept))
+    except LlmError as error:
+        told = Suggestions(found)
+        told.failure = str(error)
+        return told
 
 
 def _is_enough(kind: str, sources: Sequence[Source]) -> bool:
@@ -157,72 +158,6 @@ def _may_be_kept(fact: str) -> bool:
     return 2 < len(fact) <= LONGEST and "@" not in fact and momentary(fact) is None and Redactor().text(fact) == fact
 
 
-def _chosen(found: Sequence[Suggestion], llm: Llm) -> list[Suggestion]:
-    """Those that the model takes, in its words; each keeps its sources, and it cannot add one of its own."""
-    listed = "\n".join(f"{number}. {s.fact}" for number, s in enumerate(found, 1))
-    asked = (
-        "Below are statements from past talks. For each that states a lasting command, convention or preference of"
-        f" the project, write one line `number. statement`, short and general; leave out all others.\n\n{listed}"
-    )
-    try:
-        told = "".join(chunk.text for chunk in llm.stream([Turn.prompt(asked)]))
-    except LlmError:
-        return list(found)
-    taken: dict[int, Suggestion] = {}
-    for number, wording in re.findall(r"^\s*([0-9]{1,6})\. +(.+)$", told, re.MULTILINE):
-        fact = clean_line(wording)
-        if 0 < int(number) <= len(found) and _may_be_kept(fact):
-            one = found[int(number) - 1]
-            taken.setdefault(int(number), Suggestion(fact, one.kind, one.sources))
-    return list(taken.values())
-
-
-def propose(suggestions: Sequence[Suggestion], folder: Path, target: Path) -> list[Path]:
-    """Write each suggestion as a patch of `target` into the inbox of the memory folder; the paths of the patches.
-
-    Each fits whether or not the others are applied before it. What `target` has already is left out.
-
-    Raises:
-        MemoryFileError: the inbox cannot be written.
-    """
-    held = _text_of(target)
-    known = {normal(line.strip(" \t-*")) for line in held.splitlines()}
-    known |= {normal(fact) for fact in _waiting(folder / ".inbox" / "private")}
-    place = folder / ".inbox" / "private"
-    written: list[Path] = []
-    try:
-        for part in (folder, folder / ".inbox", place):
-            if kind_of(part) not in (None, "folder"):
-                raise MemoryFileError(f"{part} is no folder; nothing was proposed.")
-            private_folder(part)
-        for suggestion in suggestions:
-            if normal(suggestion.fact) in known:
-                continue
-            path = place / f"suggested-{uuid.uuid4().hex[:12]}.patch"
-            create(path, patch_for(suggestion, held, target).encode("utf-8", "replace"))
-            written.append(path)
-    except OSError as error:
-        raise MemoryFileError(f"{place} could not be written: {error.strerror}.") from None
-    return written
-
-
-def patch_for(suggestion: Suggestion, held: str, target: Path) -> str:
-    """A unified diff that adds the fact after the last line of `held`, with its sources before the headers."""
-    lines = held.split("\n")
-    whole = lines[-1] == ""
-    last = lines[-2 if whole else -1] if held else ""
-    count = len(lines) - whole
-    item = f"+- {suggestion.fact}\n"
-    if not held:
-        hunk = f"@@ -0,0 +1 @@\n{item}"
-    elif whole:
-        hunk = f"@@ -{count} +{count},2 @@\n {last}\n{item}"
-    else:
-        hunk = f"@@ -{count} +{count},2 @@\n-{last}\n\\ No newline at end of file\n+{last}\n{item}"
-    sources = "".join(f"# from {source}\n" for source in suggestion.sources)
-    return f"{sources}--- {target}\n+++ {target}\n{hunk}"
-
-
 def look_through(
     rows: Sequence[SessionInfo],
     load: Callable[[SessionInfo], Session],
@@ -230,8 +165,11 @@ def look_through(
     *,
     now: datetime,
     llm: Llm | None = None,
-) -> list[Path]:
+) -> Looked:
     """Look through the sessions that were not looked at before; what is worth keeping goes to the inbox.
+
+    A session counts as looked at when what it told is in the inbox: where the model that was asked is of no use, the
+    counted facts are proposed, and it is asked again the next time.
 
     Args:
         rows: a listing of one project; only those that are over and long enough are loaded.
@@ -242,36 +180,41 @@ def look_through(
 
     Raises:
         MemoryFileError: the inbox cannot be written; the sessions count as not looked at.
-        UnreadableSessionError: a session cannot be read; nothing was proposed.
     """
     looked = memory.folder / ".inbox" / SEEN
-    seen = set(_text_of(looked).split()) if kind_of(looked.parent) == "folder" else set()
+    seen = set(text_of(looked).split()) if kind_of(looked.parent) == "folder" else set()
     over = [row for row in rows if not row.is_current and row.last_updated and now - row.last_updated >= IDLE]
     ready = [row for row in over if row.user_turns >= LEAST_PROMPTS and row.id not in seen and not row.hidden_because]
-    sessions = worth_looking_at([load(row) for row in ready], now=now, seen=seen)
-    written = propose(suggest(sessions, now=now, llm=llm), memory.folder, memory.targets["private"])
-    if sessions:
+    loaded: list[Session] = []
+    notes: list[str] = []
+    for row in ready:
+        try:
+            loaded.append(load(row))
+        except UnreadableSessionError as error:
+            notes.append(f"Session {clean_line(row.id)} was left out: {error}")
+    sessions = worth_looking_at(loaded, now=now, seen=seen)
+    found = suggest(sessions, now=now, llm=llm)
+    known = [file.text for file in memory.files]
+    written = propose(found, memory.folder, memory.targets["private"], known=known)
+    if sessions and found.failure is None:
         _keep(looked, "".join(f"{id}\n" for id in sorted(seen | {session.id for session in sessions})))
-    return written
+    return Looked(len(sessions), tuple(written), (_told(len(sessions), len(written), found.failure, llm), *notes))
+
+
+def _told(sessions: int, written: int, failure: str | None, llm: Llm | None) -> str:
+    """How the look went, in a sentence."""
+    if not sessions:
+        return (
+            f"No session to look through: one is looked at once, when it has been over for {IDLE.seconds // 3600} hours"
+            f" and holds {LEAST_PROMPTS} prompts."
+        )
+    if failure is not None:
+        how = f"by counting, since the model was of no use ({failure.rstrip('.')}); it is asked again the next time"
+    else:
+        how = f"with {clean_line(llm.name)}" if llm else "by counting, without a model"
+    return f"Looked through {sessions} sessions {how}; new proposals: {written}."
 
 
 def _keep(path: Path, text: str) -> None:
-    try:
+    with changing([path.parent], path):
         write_whole(path, text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise MemoryFileError(f"{path} could not be written: {error.strerror}.") from None
-
-
-def _waiting(place: Path) -> Iterator[str]:
-    """The facts that wait already."""
-    if kind_of(place.parent) == "folder" and kind_of(place) == "folder":
-        for path in place.glob("suggested-*.patch"):
-            yield from (line[3:] for line in _text_of(path).splitlines() if line.startswith("+- "))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        with open_regular(path) as file:
-            return file.read().decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
