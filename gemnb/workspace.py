@@ -29,6 +29,7 @@ from gemnb.services.rescue import Rescue
 from gemnb.services.retention import RetentionPlan
 from gemnb.services.search import Hit, search
 from gemnb.services.session_context import session_context
+from gemnb.services.spelling import Spellings
 from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.index import Index
@@ -87,6 +88,8 @@ class Workspace:
         self._projects = Projects(home)
         self.index = index or Index(index_file(), version=rows_version())
         """What listings read of files that did not change since; `index.on = False` reads them all."""
+        self.spellings = Spellings()
+        """What earlier searches found out about the files."""
         self.store = self._store(lambda: folders or self._projects.folders(root))
         self._folders = folders
         self.cleanup = Cleanup(
@@ -275,7 +278,7 @@ class Workspace:
         every = projects == "all"
         stores = [self._store(partial(_only, p.folder)) for p in self.projects()] if every else [self.store]
         rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]
-        return search(query, rows, self.store.load, limit=limit)
+        return search(query, rows, self.store.load, limit=limit, known=self.spellings)
 
     def memory(self) -> Memory:
         """The memory files that a new talk is given, read now."""

@@ -16,8 +16,7 @@ from support import NOW, SID, TALK, header, tree
 
 import gemnb
 from gemnb.model.session import SessionInfo
-from gemnb.services.retention import plan
-from gemnb.services.retention_policy import Policy, parse_age
+from gemnb.services.retention import Policy, parse_age, plan
 
 Write = Callable[..., Path]
 

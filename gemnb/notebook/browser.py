@@ -188,7 +188,7 @@ class SessionBrowser(anywidget.AnyWidget):
         found: dict[str, browsing.Found] = {}
         with self._lock:
             listed = [info for info in self._infos.values() if info.state != "unreadable"]
-        hits = search(query, listed, self._workspace.store.load)
+        hits = search(query, listed, self._workspace.store.load, known=self._workspace.spellings)
         shown_at = 0.0
         for _ in browsing.counted(hits, found):
             if number != self._searching:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from gemnb.errors import UnreadableSessionError
-from gemnb.model.records import Message, text_of
+from gemnb.model.records import Message, MessageContent, parts_of
 from gemnb.model.session import Session, SessionInfo
-from gemnb.store.journal import open_regular
+from gemnb.model.talk import without_context
+from gemnb.services.spelling import Spellings, Word
 from gemnb.store.replay import parse_time
 
-_ESCAPED_LETTER = re.compile(rb"\\u(?!00[01])")
-"""An escape of something else than a control character: a word may be spelled half raw, half escaped."""
 AROUND = 40
 """Characters on each side of a match that are shown."""
 
@@ -41,20 +38,33 @@ class Hit:
 
 
 def search(
-    query: str, rows: Iterable[SessionInfo], load: Callable[[SessionInfo], Session], *, limit: int | None = None
+    query: str,
+    rows: Iterable[SessionInfo],
+    load: Callable[[SessionInfo], Session],
+    *,
+    limit: int | None = None,
+    known: Spellings | None = None,
 ) -> Iterator[Hit]:
     """Where `query` stands in the live talks of `rows`, the session last used first.
 
-    Upper and lower case are one, in any script; a part of a word is enough. A session is read only when its hits are
-    asked for, so a caller can show the first while the rest is looked for.
+    Upper and lower case are one, in any script; a part of a word is enough. What the client put before a person's
+    words is no hit. A session is read only when its hits are asked for, so a caller can show the first while the rest
+    is looked for.
+
+    Args:
+        query: what to look for.
+        rows: where.
+        load: gives the whole session of a row.
+        limit: the most hits.
+        known: what earlier searches found out about the files.
     """
     if not query.strip() or (limit is not None and limit <= 0):
         return
     pattern = re.compile(re.escape(query), re.IGNORECASE)
-    may_hold = _prefilter(query)
+    word, known = Word(query), known or Spellings()
     found = 0
     for row in sorted(rows, key=lambda r: r.last_updated or datetime.min.replace(tzinfo=UTC), reverse=True):
-        for hit in _hits_in(row, pattern, may_hold, load):
+        for hit in _hits_in(row, pattern, lambda row: word.may_stand_in(row.path, known), load):
             yield hit
             found += 1
             if found == limit:
@@ -62,11 +72,14 @@ def search(
 
 
 def _hits_in(
-    row: SessionInfo, pattern: re.Pattern[str], may_hold: Callable[[Path], bool], load: Callable[[SessionInfo], Session]
+    row: SessionInfo,
+    pattern: re.Pattern[str],
+    may_hold: Callable[[SessionInfo], bool],
+    load: Callable[[SessionInfo], Session],
 ) -> Iterator[Hit]:
     if match := pattern.search(row.title):
-        yield _hit(row, None, row.last_updated, "title", row.title, match)
-    if not may_hold(row.path):
+        yield _hit(row, None, row.last_updated, "title", row.title, match.span())
+    if not may_hold(row):
         return
     with suppress(UnreadableSessionError):  # it went meanwhile, or its list tells what is wrong with it
         for message in load(row).messages:
@@ -74,21 +87,38 @@ def _hits_in(
 
 
 def _hits_of(row: SessionInfo, message: Message, pattern: re.Pattern[str]) -> Iterator[Hit]:
-    """At most one hit for each text of a message."""
+    """At most one hit for what a message says, one for what was typed in its place, and one for each call."""
     at = parse_time(message.timestamp)
-    for role, text in _texts(message):
-        if match := pattern.search(text):
-            yield _hit(row, message.id, at, role, text, match)
+    for role, texts, between in _texts(message):
+        before = 0
+        for text in texts:
+            if match := pattern.search(text):
+                span = match.start() + before, match.end() + before
+                yield _hit(row, message.id, at, role, between.join(texts), span)
+                break
+            before += len(text) + len(between)
 
 
-def _texts(message: Message) -> Iterator[tuple[str, str]]:
-    if text := message.text:
-        yield message.type, text
-    if message.display_content and (typed := text_of(message.display_content)) != message.text:
-        yield message.type, typed
+def _texts(message: Message) -> Iterator[tuple[str, list[str], str]]:
+    """Who says it, the texts it is made of, and what stands between them; no match reaches from one to the next."""
+    said = _said(message.content, message.type)
+    yield message.type, said, ""
+    typed = _said(message.display_content, message.type)
+    if typed != said:
+        yield message.type, typed, ""
     for call in message.tool_calls:
-        words = [call.name, *(_strings(call.args))]
-        yield "tool", " ".join(words)
+        yield "tool", [call.name, *_strings(call.args)], " "
+
+
+def _said(content: MessageContent, type: str) -> list[str]:
+    """The texts of `content`, thoughts and injected context left out."""
+    parts = (part.get("text") for part in parts_of(content) if not part.get("thought"))
+    texts = [text for text in parts if isinstance(text, str)]
+    return [_typed(text) for text in texts] if type == "user" else texts
+
+
+def _typed(text: str) -> str:
+    return without_context(text) if text.lstrip().startswith("<") else text
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -104,9 +134,9 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _hit(
-    row: SessionInfo, message_id: str | None, at: datetime | None, role: str, text: str, match: re.Match[str]
+    row: SessionInfo, message_id: str | None, at: datetime | None, role: str, text: str, span: tuple[int, int]
 ) -> Hit:
-    start, end = match.span()
+    start, end = span
     return Hit(
         row.id,
         message_id,
@@ -136,31 +166,3 @@ def _tail(text: str) -> str:
 def _whole(text: str) -> str:
     """`text` on one line, without half characters."""
     return re.sub(r"\s", " ", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-
-
-def _prefilter(query: str) -> Callable[[Path], bool]:
-    """Whether a file may hold `query`, told by its bytes; True wherever only parsing can tell.
-
-    Where letters have other cases beyond ASCII, or escapes of letters stand in the file, it is parsed.
-    """
-    if not query.isascii() and query.lower() != query.upper():
-        return lambda _: True
-    folded = query.lower()
-    spellings = {json.dumps(folded, ensure_ascii=ascii)[1:-1].lower() for ascii in (True, False)}
-    spellings |= {spelling.replace("/", "\\/") for spelling in spellings}
-    try:
-        wanted = [spelling.encode("utf-8") for spelling in spellings]
-    except UnicodeEncodeError:
-        return lambda _: True
-    # letters beyond ASCII that `re.IGNORECASE` takes for one of ASCII: s, k, i
-    wanted += [partner.encode() for partner in "ſ\u212aİı"]
-
-    def may_hold(path: Path) -> bool:
-        try:
-            with open_regular(path) as file:
-                data = file.read().lower()
-        except OSError:
-            return False
-        return any(spelling in data for spelling in wanted) or bool(_ESCAPED_LETTER.search(data))
-
-    return may_hold

@@ -82,7 +82,7 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime) -> list[Session
         row = _remembered(known.pop(name, None), path, status)
         if row is None:
             row = _read(path, status)
-            if index and row.started_at and _settled(status, begun):
+            if index and row.started_at and is_settled(status, begun):
                 fresh |= _packed(name, row, status)
         if row.last_updated and row.last_updated > latest:
             row = _with_file_time(row, status.st_mtime)
@@ -124,7 +124,7 @@ def _remembered(entry: bytes | None, path: Path, status: os.stat_result) -> Sess
         had = _decode(entry)
     except msgspec.MsgspecError:
         return None
-    if had.stamp != _stamp(status):
+    if had.stamp != stamp_of(status):
         return None
     return SessionInfo(
         id=had.id,
@@ -150,18 +150,20 @@ def _packed(name: str, row: SessionInfo, status: os.stat_result) -> dict[str, by
     """The entry of one row; none where half a character is among its words."""
     values = [getattr(row, field) for field in Remembered.__struct_fields__[1:]]
     try:
-        return {name: _encode(Remembered(_stamp(status), *values))}
+        return {name: _encode(Remembered(stamp_of(status), *values))}
     except UnicodeEncodeError:
         return {}
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int, int, int]:
+def stamp_of(status: os.stat_result) -> tuple[int, int, int, int, int]:
     """What is never the same of two states of a file: a change that gives the old time back leaves a new ctime."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _settled(status: os.stat_result, now_ns: int) -> bool:
-    return max(status.st_mtime_ns, status.st_ctime_ns) < now_ns - SETTLED_NS
+def is_settled(status: os.stat_result, at_ns: int | None = None) -> bool:
+    """Whether a file that was looked at then (by default now) cannot change without another stamp."""
+    at_ns = time.time_ns() if at_ns is None else at_ns
+    return max(status.st_mtime_ns, status.st_ctime_ns) < at_ns - SETTLED_NS
 
 
 def _read(path: Path, status: os.stat_result) -> SessionInfo:
