@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,13 @@ from gemnb.services import retention
 from gemnb.services.client_cleanup import client_deletions
 from gemnb.services.rescue import Rescue, rescue
 from gemnb.services.retention import Candidate, RetentionPlan
-from gemnb.store.sessions import Deleted, SessionStore
+from gemnb.services.retention_policy import policy_of
+from gemnb.services.tool_outputs import plan_outputs
+from gemnb.store.moving import Disposed, dispose, remove
+from gemnb.store.outputs import tool_outputs
+from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings
-from gemnb.store.trash import Disposed, Restored, Trash, dispose, remove
+from gemnb.store.trash import Restored, Trash
 
 TRASH_DAYS = 30
 
@@ -76,17 +81,30 @@ class Cleanup:
 
     def _plan(self, rows: Sequence[SessionInfo]) -> RetentionPlan:
         settings = self._settings()
-        policy, problem = retention.policy_of(settings)
-        now = self._clock()
-        return retention.plan(
+        policy, problem = policy_of(settings)
+        now, batch = self._clock(), uuid.uuid4().hex
+        plan = retention.plan(
             [row for row in rows if row.index is not None],
             policy,
             problem,
             now=now,
             family=self.store.families(rows),
-            delete=partial(self._clean_one, uuid.uuid4().hex),
+            delete=partial(self._clean_one, batch),
             client=client_deletions(rows, settings, now=now),
         )
+        if problem or not policy.enabled:
+            return plan
+        found = [output for folder in self.store.folders for output in tool_outputs(folder)]
+        outputs = plan_outputs(found, policy, now=now, spared=self._spared(plan, rows))
+        return replace(plan, outputs=outputs, _delete_outputs=partial(self._clean_outputs, batch))
+
+    def _spared(self, plan: RetentionPlan, rows: Sequence[SessionInfo]) -> Callable[[str], bool]:
+        """Tells of a session's id whether its outputs stay or go with it: all but those of a whole one that is kept."""
+        due = {candidate.session_id for candidate in plan.due}
+        odd = {row.id for row in rows if row.is_current or row.state not in ("ok", "at_risk", "duplicate")}
+        short = tuple(id for id in odd if len(id) <= SHORT_ID)  # the rest of it is not known
+        kept = due | odd | {self._current()}
+        return lambda id: id in kept or id.startswith(short)
 
     def endangered(self) -> Mapping[Path, str]:
         """The session files that the terminal client would delete at its next start, each with the reason."""
@@ -124,6 +142,10 @@ class Cleanup:
         if candidate.session_id == self._current():
             return [(candidate.session.path, "it is the current session now")]
         return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge).stayed
+
+    def _clean_outputs(self, batch: str, paths: Sequence[Path], purge: bool) -> Sequence[tuple[Path, str]]:
+        nobody = SessionInfo(id="", title="tool outputs", path=paths[0])
+        return self._dispose(nobody, paths, how="retention", batch=batch, purge=purge).stayed
 
     def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
         if batch != self._batch:  # once for all that goes together

@@ -16,7 +16,8 @@ from support import NOW, SID, TALK, header, tree
 
 import gemnb
 from gemnb.model.session import SessionInfo
-from gemnb.services.retention import Policy, parse_age, plan
+from gemnb.services.retention import plan
+from gemnb.services.retention_policy import Policy, parse_age
 
 Write = Callable[..., Path]
 

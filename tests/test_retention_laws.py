@@ -81,9 +81,15 @@ def put(project: Path, number: int, one: Stored, now: datetime) -> dict[str, str
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(stored, max_size=7), policies, st.integers(0, 10_000), st.none() | st.integers(0, 6))
+@given(
+    st.lists(stored, max_size=7),
+    policies,
+    st.integers(0, 10_000),
+    st.none() | st.integers(0, 6),
+    st.lists(st.integers(-48, 24 * 90), max_size=4),
+)
 def test_what_goes_may_go_and_comes_back(
-    told: list[Stored], policy: dict[str, Any], hours: int, current: int | None
+    told: list[Stored], policy: dict[str, Any], hours: int, current: int | None, outputs: list[int]
 ) -> None:
     now = NOW + timedelta(hours=hours)
     with tempfile.TemporaryDirectory() as folder:
@@ -96,6 +102,7 @@ def test_what_goes_may_go_and_comes_back(
         owners: dict[str, str] = {}
         for number, one in enumerate(told):
             owners |= put(project, number, one, now)
+        ages = {output(project, f"read_{number}.txt", hours, now): hours for number, hours in enumerate(outputs)}
         ws = gemnb.open_workspace(root, home=home, clock=lambda: now, environ={"HOME": folder})
         attached = None
         if current is not None and current < len(told) and told[current].shape == "whole":
@@ -119,10 +126,29 @@ def test_what_goes_may_go_and_comes_back(
         for path, content in before.items():
             if path in owners and owners[path] not in due:
                 assert after[path] == content
-        assert ws.retention().due == ()
-        if due:
+        went = {path for path in ages if path not in after}
+        assert went == {os.fspath(c.output.path) for c in plan.due_outputs} and result.outputs == len(went)
+        assert all(timedelta(hours=ages[path]) >= least for path in went)
+        assert before.keys() - after.keys() - owners.keys() - set(ages) == folders_gone(before, after, due)
+        assert ws.retention().due == ws.retention().due_outputs == ()
+        if due or went:
             ws.undo_deletion("retention")
         assert tree(home / ".gemini") == before
+
+
+def output(project: Path, name: str, hours: int, now: datetime) -> str:
+    """A tool output that belongs to no session."""
+    path = project / "tool-outputs" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("what the tool said")
+    os.utime(path, ((now - timedelta(hours=hours)).timestamp(),) * 2)
+    return os.fspath(path)
+
+
+def folders_gone(before: Any, after: Any, due: set[str]) -> set[str]:
+    """The folders that went, which only sessions that were due may have had."""
+    gone = {path for path, (_, _, data) in before.items() if data is None and path not in after}
+    return {path for path in gone if any(id in path for id in due)}
 
 
 def parsed(age: str) -> timedelta:

@@ -70,7 +70,7 @@ def _look_at_retention(ip: InteractiveShell, magics: Gemnb) -> LateNotice | None
         return None
     if magics.cleanup_on_load == "apply":
         result = magics.workspace.retention().apply()
-        if result.deleted or result.failed:
+        if result.deleted or result.failed or result.outputs:
             display(Notice(str(result)))  # type: ignore[no-untyped-call]
         return None
     root, home = Path(magics.root or ".").absolute(), magics.home

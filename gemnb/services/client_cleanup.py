@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from gemnb.model.session import SessionInfo
-from gemnb.services.retention import DEFAULT_MINIMUM, PREFIX, parse_age
+from gemnb.services.retention_policy import DEFAULT_MINIMUM, PREFIX, parse_age
 from gemnb.store.sessions import client_name
 from gemnb.store.settings import Settings
 

@@ -1,9 +1,8 @@
-"""Retention: a policy from the settings, a plan that can be looked at, and its execution (FORMAT.md 5 and 8)."""
+"""Retention: a plan that can be looked at, and its execution (FORMAT.md 5 and 8)."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,30 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from gemnb.model.session import SessionInfo
-from gemnb.store.settings import Settings
-
-PREFIX = "general.sessionRetention."
-SETTLED = timedelta(minutes=5)
-"""A session that was changed within this time may be in use; it stays."""
-DEFAULT_MINIMUM = timedelta(days=1)
-_AGE = re.compile(r"([0-9]+)([hdwm])")
-_HOURS = {"h": 1, "d": 24, "w": 168, "m": 720}
-_LONGEST = timedelta(days=999_999)
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What may go: older than `max_age`, or beyond the newest `max_count`; never younger than `minimum`."""
-
-    enabled: bool
-    max_age: timedelta | None
-    max_count: int | None
-    minimum: timedelta
-    sources: tuple[tuple[str, str], ...] = ()
-    """Each value, and where it came from."""
-
-    def __str__(self) -> str:
-        return "; ".join(f"{value} ({source})" for value, source in self.sources)
+from gemnb.services.retention_policy import SETTLED, Policy
+from gemnb.services.tool_outputs import OutputCandidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +41,7 @@ class Candidate:
 
 
 Delete = Callable[[Candidate, bool], Sequence[tuple[Path, str]]]
+DeleteOutputs = Callable[[Sequence[Path], bool], Sequence[tuple[Path, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +57,13 @@ class CleanupResult:
     """What was left although the plan had it, and why."""
     purged: bool = False
     """Whether they are gone for good; else they wait in the trash."""
+    outputs: int = 0
+    """Tool outputs that went by their own age or count; what is counted above are sessions."""
 
     def __str__(self) -> str:
         told = f"{self.deleted} sessions deleted, {self.skipped} kept, {self.failed} failed, of {self.scanned}."
-        if self.deleted and not self.purged:
+        told += f" {self.outputs} tool outputs went by their own age or count." if self.outputs else ""
+        if (self.deleted or self.outputs) and not self.purged:
             told += " `%sessions retention --undo` brings them back."
         return "\n".join([told, *(f"  stayed: {path} ({why})" for path, why in self.stayed)])
 
@@ -97,11 +78,19 @@ class RetentionPlan:
     candidates: tuple[Candidate, ...]
     _delete: Delete = field(repr=False, default=lambda _candidate, _purge: ())
     """Deletes one, for good where told; gives what stayed and why."""
+    outputs: tuple[OutputCandidate, ...] = ()
+    """Every tool output that does not go with one of `candidates`, and what the policy says of it."""
+    _delete_outputs: DeleteOutputs = field(repr=False, default=lambda _paths, _purge: ())
 
     @property
     def due(self) -> tuple[Candidate, ...]:
         """Those that would go."""
         return tuple(c for c in self.candidates if c.decision == "delete")
+
+    @property
+    def due_outputs(self) -> tuple[OutputCandidate, ...]:
+        """The tool outputs that would go by their own age or count."""
+        return tuple(c for c in self.outputs if c.decision == "delete")
 
     @property
     def endangered(self) -> tuple[Candidate, ...]:
@@ -118,6 +107,9 @@ class RetentionPlan:
                 f"{len(self.due)} of {len(self.candidates)} sessions are past the retention of your settings"
                 f" ({size:,} bytes; nothing was deleted): `%sessions retention`."
             )
+        if self.due_outputs:
+            size = sum(c.output.size_bytes for c in self.due_outputs)
+            told.append(f"{len(self.due_outputs)} tool outputs are past it, too ({size:,} bytes).")
         if self.endangered:
             told.append(
                 f"The terminal client would delete {len(self.endangered)} that stay, when it starts:"
@@ -144,8 +136,22 @@ class RetentionPlan:
             stayed += left
             kept = {path for path, _ in left}
             gone += [path for path in candidate.paths if path not in kept]
+        outputs = self._apply_outputs(purge, gone, stayed)
         total = len(self.candidates)
-        return CleanupResult(total, deleted, total - deleted - failed, failed, tuple(gone), tuple(stayed), purge)
+        skipped = total - deleted - failed
+        return CleanupResult(total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs)
+
+    def _apply_outputs(self, purge: bool, gone: list[Path], stayed: list[tuple[Path, str]]) -> int:
+        """Delete the outputs that are due, add to what is gone and what stayed; how many went."""
+        changed = [(c.output.path, why) for c in self.due_outputs if (why := c.change)]
+        spared = {path for path, _ in changed}
+        paths = [c.output.path for c in self.due_outputs if c.output.path not in spared]
+        left = [*changed, *(self._delete_outputs(paths, purge) if paths else ())]
+        kept = {path for path, _ in left}
+        went = [path for path in paths if path not in kept]
+        gone += went
+        stayed += left
+        return len(went)
 
     def __str__(self) -> str:
         if self.problem:
@@ -159,6 +165,9 @@ class RetentionPlan:
             f"  {c.session.title} [{c.session_id}] {c.size_bytes + c.artifacts_bytes:,} bytes: {c.reason}"
             for c in self.due
         ]
+        if self.due_outputs:
+            lines.append(f"{len(self.due_outputs)} tool outputs would go by their own age or count:")
+            lines += [f"  {c.output.path} {c.output.size_bytes:,} bytes: {c.reason}" for c in self.due_outputs]
         soon = [c for c in self.candidates if c.decision == "keep" and c.due_at]
         if soon:
             following = min(soon, key=lambda c: c.due_at or datetime.max)
@@ -183,61 +192,6 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def policy_of(settings: Settings) -> tuple[Policy, str | None]:
-    """The policy that the settings make, and why cleaning as a whole is off where they make no sense."""
-    told = {name: settings.get(PREFIX + name) for name in ("enabled", "maxAge", "maxCount", "minRetention")}
-    enabled, age, count, least = (told[name].value for name in told)
-    minimum = parse_age(least) if isinstance(least, str) else None
-    max_age = parse_age(age) if isinstance(age, str) and age else None
-    max_count = count if isinstance(count, int) and not isinstance(count, bool) else None
-    policy = Policy(
-        enabled is True,
-        max_age,
-        max_count,
-        minimum or DEFAULT_MINIMUM,
-        tuple(
-            (
-                f"{name} = {setting.value!r}",
-                setting.source if name != "minRetention" or minimum else "not understood: 1d",
-            )
-            for name, setting in told.items()
-        ),
-    )
-    if enabled is False:
-        return policy, None
-    if settings.problems:  # the file that cannot be read may be the one that says to keep everything
-        return policy, settings.problems[0]
-    return policy, _problem(policy, enabled, age, count)
-
-
-def _problem(policy: Policy, enabled: object, age: object, count: object) -> str | None:
-    if enabled is not True:
-        return f"sessionRetention.enabled is {enabled!r}; give true or false."
-    if not isinstance(age, str | None):
-        return f'sessionRetention.maxAge is {age!r}; give a text such as "30d".'
-    if age and policy.max_age is None:
-        return f'sessionRetention.maxAge is {age!r}; give a number and one of h, d, w, m, such as "30d".'
-    if count is not None and policy.max_count is None:
-        return f"sessionRetention.maxCount is {count!r}; give a whole number."
-    if policy.max_count is not None and policy.max_count < 1:
-        return f"sessionRetention.maxCount is {count!r}; give 1 or more."
-    if policy.max_age is None and policy.max_count is None:
-        return "sessionRetention has neither maxAge nor maxCount; give one of them."
-    if policy.max_age is not None and policy.max_age < policy.minimum:
-        return f"sessionRetention.maxAge ({age}) is shorter than minRetention; give a longer one."
-    return None
-
-
-def parse_age(text: str) -> timedelta | None:
-    """An age such as `30d`: ASCII digits and one of h, d, w, m (a month is 30 days), more than 0; else None."""
-    match = _AGE.fullmatch(text)
-    digits = match[1].lstrip("0") if match else ""
-    if match is None or not digits:
-        return None
-    hours = int(digits[:15]) * _HOURS[match[2]]
-    return min(timedelta(hours=hours), _LONGEST) if hours < _LONGEST.days * 24 else _LONGEST
 
 
 def plan(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import filecmp
 import json
 import os
 import shutil
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gemnb.errors import TrashError
+from gemnb.store.moving import Disposed, copy, dispose, move, remove, same
 from gemnb.store.paths import kind_of, private_folder
 
 MANIFEST = "manifest.json"
@@ -32,6 +31,7 @@ class Trashed:
     folder: Path
     """Its folder in the trash; what was moved lies in it as `0`, `1`, …"""
     session_id: str
+    """Empty for what belongs to no session that went."""
     title: str
     deleted_at: datetime
     how: str
@@ -57,16 +57,11 @@ class Restored:
     entries: tuple[Trashed, ...] = ()
 
     def __str__(self) -> str:
-        titles = "".join(f"\n  {entry.title} [{entry.session_id}]" for entry in self.entries)
-        return f"{len(self.entries)} sessions are back, as they were.{titles}"
-
-
-@dataclass(frozen=True, slots=True)
-class Disposed:
-    """What went, and what stayed and why."""
-
-    gone: tuple[Path, ...] = ()
-    stayed: tuple[tuple[Path, str], ...] = ()
+        sessions = [entry for entry in self.entries if entry.session_id]
+        titles = "".join(f"\n  {entry.title} [{entry.session_id}]" for entry in sessions)
+        others = sum(len(entry.paths) for entry in self.entries if not entry.session_id)
+        also = f" {others} tool outputs are, too." if others else ""
+        return f"{len(sessions)} sessions are back, as they were.{also}{titles}"
 
 
 class Trash:
@@ -102,7 +97,7 @@ class Trash:
         """Keep a copy of `paths` of one session here; an earlier copy of it goes when this one is whole."""
         earlier = [entry for entry in self.entries() if entry.session_id == session_id]
         for entry in earlier:
-            if entry.paths == tuple(paths) and all(_same(inside, path) for inside, path in entry.held):
+            if entry.paths == tuple(paths) and all(same(inside, path) for inside, path in entry.held):
                 return Disposed(tuple(paths))
         done = self._take(paths, copy, session_id=session_id, title=title, how="rescue", batch=session_id)
         if not done.stayed:
@@ -201,7 +196,7 @@ class Trash:
         parents = [parent for parent in path.parents if parent.is_relative_to(self._store)]
         if ".." in path.parts or not parents or not path.parent.resolve().is_relative_to(store):
             raise TrashError(f"{path} does not lie in {self._store}: nothing was brought back.")
-        if kind_of(path) is not None and not _same(inside, path):
+        if kind_of(path) is not None and not same(inside, path):
             raise TrashError(f"{path} is there again: nothing was brought back. Move it away, then undo once more.")
 
     def _read(self, folder: Path) -> Trashed | None:
@@ -219,97 +214,12 @@ class Trash:
             return None
 
 
-def dispose(paths: Sequence[Path], act: Callable[[Path], None]) -> Disposed:
-    """Do `act` to each of `paths`, a session's files first: where one of these stays, what belongs to it stays too."""
-    gone: list[Path] = []
-    stayed: list[tuple[Path, str]] = []
-    for number, path in enumerate(paths):
-        try:
-            act(path)
-            gone.append(path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            stayed.append((path, error.strerror or str(error)))
-            if path.parent.name == "chats" and kind_of(path) != "folder":
-                stayed += [(left, "the session's file stays, so this does") for left in paths[number + 1 :]]
-                break
-    return Disposed(tuple(gone), tuple(stayed))
-
-
-def remove(path: Path) -> None:
-    """Remove a file, or a folder with all in it; a link in its place is left alone.
-
-    Raises:
-        OSError: it could not be removed.
-    """
-    if _kind(path) == "folder":
-        shutil.rmtree(path)
-    else:
-        path.unlink()
-
-
-def move(path: Path, target: Path) -> None:
-    """Move a file or folder; to another file system by a copy that is whole before the original goes.
-
-    Raises:
-        OSError: it could not be moved, or it is a link or a device.
-    """
-    _kind(path)
-    try:
-        path.rename(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        copy(path, target)
-        remove(path)
-
-
-def copy(path: Path, target: Path) -> None:
-    """Copy a file or folder with its times; what stands at `target` in the end is whole.
-
-    Raises:
-        OSError: it could not be copied, or it is a link or a device.
-    """
-    part = target.with_name(f"{target.name}.part")
-    try:
-        if _kind(path) == "folder":
-            shutil.copytree(path, part, symlinks=True)
-        else:
-            shutil.copy2(path, part, follow_symlinks=False)
-        part.rename(target)
-    except OSError:
-        if kind_of(part) is not None:
-            remove(part)
-        raise
-
-
-def _kind(path: Path) -> str:
-    kind = kind_of(path)
-    if kind is None:
-        raise FileNotFoundError(path)
-    if kind == "other":
-        raise OSError(f"{path} is a link or a device")
-    return kind
-
-
 def _bring_back(inside: Path, path: Path) -> None:
     if kind_of(path) is not None:  # the same bytes: the move was cut off after its copy
         remove(inside)
         return
     private_folder(path.parent)
     move(inside, path)
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether both are the same, byte for byte."""
-    kind = kind_of(one)
-    if kind != kind_of(other) or kind == "other":
-        return False
-    if kind == "file":
-        return filecmp.cmp(one, other, shallow=False)
-    names = sorted(path.name for path in one.iterdir())
-    return names == sorted(path.name for path in other.iterdir()) and all(_same(one / n, other / n) for n in names)
 
 
 def _mtime_ns(path: Path) -> int | None:

@@ -19,7 +19,7 @@ from gemnb.model.records import Damage
 from gemnb.services.memory_imports import Resolver
 from gemnb.services.memory_inbox import apply_proposal, read_inbox
 from gemnb.services.projection import history
-from gemnb.services.retention import policy_of
+from gemnb.services.retention_policy import policy_of
 from gemnb.store.journal import parse_json, parse_lines, to_line
 from gemnb.store.paths import is_slug
 from gemnb.store.projects import Projects, read_marker

@@ -20,16 +20,19 @@ from gemnb.services import projection, retention
 from gemnb.services.compression import split_point
 from gemnb.services.memory import git_root, load_memory
 from gemnb.services.memory_imports import Imported, Resolver
+from gemnb.services.retention_policy import policy_of
 from gemnb.services.tokens import estimate_tokens
+from gemnb.services.tool_outputs import plan_outputs
 from gemnb.store import codec
 from gemnb.store.checkpoints import Checkpoints
+from gemnb.store.moving import dispose, remove
+from gemnb.store.outputs import tool_outputs
 from gemnb.store.paths import decode_tag
 from gemnb.store.projects import MARKER, Projects
 from gemnb.store.replay import Fold, parse_time, read_fold
 from gemnb.store.sessions import SessionStore
 from gemnb.store.settings import Settings
 from gemnb.store.titles import age_of, short_age
-from gemnb.store.trash import dispose, remove
 
 Request = dict[str, Any]
 
@@ -308,7 +311,7 @@ def clean(request: Request, folder: Path) -> Any:
     grow(request.get("tree", {}), folder)
     current = request.get("currentSessionId")
     layer = {"general": {"sessionRetention": {"maxAge": None, "maxCount": None} | request["settings"]}}
-    policy, problem = retention.policy_of(Settings((("user", layer),)))
+    policy, problem = policy_of(Settings((("user", layer),)))
     now = parse_time(request["now"])
     assert now
     before = entries(folder)
@@ -327,8 +330,40 @@ def clean(request: Request, folder: Path) -> Any:
     return {"result": {"disabled": off, **counts}, "deleted": sorted(before - left), "kept": sorted(left)}
 
 
+def clean_outputs(request: Request, folder: Path) -> Any:
+    (folder / "tool-outputs").mkdir()
+    for name, spec in request["entries"].items():
+        (folder / "tool-outputs" / name).write_bytes(to_bytes(spec))
+        told = parse_time(spec["mtime"])
+        assert told
+        os.utime(folder / "tool-outputs" / name, (told.timestamp(),) * 2)
+    layer = {"general": {"sessionRetention": {"maxAge": None, "maxCount": None} | request["settings"]}}
+    policy, problem = policy_of(Settings((("user", layer),)))
+    now = parse_time(request["now"])
+    assert now
+    off = problem is not None or not policy.enabled
+    found = [] if off else plan_outputs(tool_outputs(folder), policy, now=now, spared=lambda _: False)
+    before = entries(folder)
+    done = dispose([c.output.path for c in found if c.decision == "delete"], remove)
+    counts = {"scanned": len(found), "deleted": len(done.gone), "failed": len(done.stayed)}
+    return {"result": {"disabled": off, **counts}, "deleted": sorted(before - entries(folder))}
+
+
+def delete(request: Request, folder: Path) -> Any:
+    store = store_of(request, folder)
+    grow(request.get("tree") or {}, folder)
+    before = entries(folder)
+    try:
+        dispose(store.families()(store.find(request["target"])), remove)
+    except GemnbError as error:
+        return {"error": error.code, "deleted": sorted(before - entries(folder))}
+    return {"error": None, "deleted": sorted(before - entries(folder))}
+
+
 COMMANDS = {
     "retention": clean,
+    "tool_outputs": clean_outputs,
+    "delete_stored": delete,
     "imports": imports,
     "memory": memory,
     "tokens": tokens,
