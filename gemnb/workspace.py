@@ -44,7 +44,7 @@ from gemnb.store.paths import (
     session_file_name,
 )
 from gemnb.store.projects import Project, Projects, repository_of
-from gemnb.store.recorder import Recorder
+from gemnb.store.recorder import Recorder, Seen, look
 from gemnb.store.rows import rows_version
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings, load_settings
@@ -236,9 +236,7 @@ class Workspace:
         if info.id == self._current and not fork:
             assert self.chat is not None  # it has an id
             return self.chat
-        if fork:
-            return self._fork(self.store.load(info))
-        return self._attach(self.store.load(self._own(info)), info)
+        return self._fork(self.store.load(info)) if fork else self._attach(self._own(info))
 
     def delete(self, identifier: str | int | SessionInfo, *, purge: bool = False) -> Deleted:
         """Move a session with all that belongs to it to the trash; the answer tells what went and what stayed.
@@ -410,7 +408,7 @@ class Workspace:
     def _attach_new(self, header: Header, messages: list[Message]) -> Chat:
         started = datetime.fromisoformat(header.start_time or iso(self.clock()))
         path = self.folder / "chats" / session_file_name(started, header.session_id)
-        return self._chat(header, messages, path, attached=False)
+        return self._chat(header, messages, path, attached=None)
 
     def _fork(self, session: Session) -> Chat:
         now = iso(self.clock())
@@ -418,9 +416,10 @@ class Workspace:
         header = replace(header, kind="main", project_hash=project_hash(self.root))
         return self._attach_new(header, list(session.messages))
 
-    def _attach(self, session: Session, info: SessionInfo) -> Chat:
+    def _attach(self, info: SessionInfo) -> Chat:
         """Go on in the session's own file; one of the older form is carried over by the first record."""
-        attached = info.path.suffix == ".jsonl"
+        attached = look(info.path) if info.path.suffix == ".jsonl" else None  # first: what is written meanwhile is new
+        session = self.store.load(info)
         path = info.path if attached else info.path.with_suffix(".jsonl")
         return self._chat(session.header, list(session.messages), path, attached=attached, info=info, session=session)
 
@@ -430,14 +429,14 @@ class Workspace:
         messages: list[Message],
         path: Path,
         *,
-        attached: bool,
+        attached: Seen | None,
         info: SessionInfo | None = None,
         session: Session | None = None,
     ) -> Chat:
-        start = live.begin_records(header, messages)
+        opening = [] if attached else messages  # of a file that is there nothing is held
         recorder = Recorder(
             path,
-            begin=lambda: start,
+            begin=lambda: live.begin_records(header, opening),
             whole=lambda: live.begin_records(chat.header, chat.messages),
             prepare=self._prepare,
             clock=self.clock,

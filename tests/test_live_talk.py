@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from support import SID, TALK, header, to_bytes, user
 
 import gemnb
 from gemnb.errors import GemnbWarning
+from gemnb.services import past
+from gemnb.store import live, replay
 from gemnb.store.replay import read_fold, read_session
 from gemnb.testing import demo_llm
 
@@ -180,3 +183,77 @@ def test_what_another_wrote_stays_where_a_step_of_ours_still_waits_for_the_disk(
     assert [m.id for m in found.messages] == [m.id for m in chat.messages]
     assert "Another program asks." in [m.text for m in found.messages]
     assert step != "rewind" or "More." not in [m.text for m in found.messages]
+
+
+def while_read_to_resume(patch: pytest.MonkeyPatch, write: Callable[[], None]) -> None:
+    patch.setattr(replay, "read_session", and_then(replay.read_session, write))
+
+
+def while_folded_in(patch: pytest.MonkeyPatch, write: Callable[[], None]) -> None:
+    patch.setattr(live, "read_session", and_then(live.read_session, write))
+
+
+def just_before_a_write_of_ours(patch: pytest.MonkeyPatch, write: Callable[[], None]) -> None:
+    patch.setattr(os, "write", before(os.write, write))
+
+
+def and_then(real: Callable[..., Any], write: Callable[[], None]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        done = real(*args)
+        write()
+        return done
+
+    return call
+
+
+def before(real: Callable[..., Any], write: Callable[[], None]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        write()
+        return real(*args)
+
+    return call
+
+
+@pytest.mark.parametrize("when", [while_read_to_resume, while_folded_in, just_before_a_write_of_ours])
+def test_what_another_writes_at_the_worst_moment_is_seen(
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, when: Any
+) -> None:
+    path = write_session(header(), *TALK)
+    llm._default = "Aye."
+    lines = [to_bytes(user("theirs", "In between."))]
+
+    def write() -> None:
+        if lines:
+            with path.open("ab") as file:
+                file.write(lines.pop())
+
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if when is while_folded_in:
+            chat = ws.resume("1")
+            with path.open("ab") as file:
+                file.write(to_bytes(user("theirs-too", "Before.")))
+        when(patch, write)
+        chat = ws.resume("1")
+        chat.send("Mine.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chat.sync()
+
+    assert not lines and "theirs" in [m.id for m in chat.messages]
+    assert {m.id for m in chat.messages} == {m.id for m in read_session(path).messages}
+
+
+def test_old_steps_are_undone_from_the_disk_and_not_held(chat: Any) -> None:
+    for number in range(past.KEPT + 3):
+        chat.send(f"Prompt {number}.")
+        chat.rewind(2)
+    whole = [m.id for m in chat.messages]
+    assert len(chat._past._steps) == past.KEPT
+
+    for _ in range(past.KEPT + 3):
+        chat.undo_rewind()
+
+    asked = [m.text for m in chat.messages if m.text.startswith("Prompt")]
+    assert asked == [f"Prompt {number}." for number in range(past.KEPT + 3)]
+    assert [m.id for m in chat.messages][: len(whole)] == whole

@@ -14,6 +14,7 @@ from support import NOW
 
 import gemnb
 from gemnb.errors import GemnbError, NothingToUndoError
+from gemnb.services import past
 from gemnb.services.chat import Cancelled
 from gemnb.services.projection import history
 from gemnb.store.replay import read_fold, read_session
@@ -116,9 +117,15 @@ def test_compress_then_undo_is_the_talk_as_it_was(tmp_path_factory: Any, prompts
 @pytest.mark.filterwarnings("ignore:Nothing is left to resume")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(
-    st.lists(st.sampled_from(["send", "rewind", "compress", "undo_rewind", "undo_compression", "restart"]), max_size=14)
+    st.lists(
+        st.sampled_from(["send", "rewind", "compress", "undo_rewind", "undo_compression", "restart"]), max_size=14
+    ),
+    st.sampled_from([1, 2, past.KEPT]),
 )
-def test_each_undo_brings_back_the_talk_before_the_last_step(tmp_path_factory: Any, told: list[str]) -> None:
+def test_each_undo_brings_back_the_talk_before_the_last_step(
+    tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch, told: list[str], kept: int
+) -> None:
+    monkeypatch.setattr(past, "KEPT", kept)  # the older ones come from the disk
     folder = tmp_path_factory.mktemp("steps")
     (folder / "app").mkdir()
     llm = ScriptedLlm(default="Aye.")

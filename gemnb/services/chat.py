@@ -19,7 +19,7 @@ from gemnb.services import tools as tool_service
 from gemnb.services.answer import Answer
 from gemnb.services.audit import FLOOR, NO_FACTS
 from gemnb.services.compression import Compression, Status
-from gemnb.services.live_talk import Clock, LiveTalk, ids_of, iso
+from gemnb.services.live_talk import Clock, LiveTalk, iso
 from gemnb.services.llm import Chunk, Llm, ToolDeclaration
 from gemnb.services.tools import ToolResult
 from gemnb.store.live import LiveJournal
@@ -236,9 +236,9 @@ class Chat(LiveTalk):
             return replace(result, dry_run=True)
         if result.changed:
             self._keep_outputs(kept)  # only now: what fails or is tried leaves no file behind
-            before = tuple(self.messages)
+            before = self.messages
             self._replace(result.messages)
-            self._past.append(HistoryStep("replace", ids_of(before), tuple(self._messages), messages=before))
+            self._note_step("replace", before)
         if result.status is Status.COMPRESSED:
             self._compression_failed = False
         elif result.status in compression.FAILURES:
@@ -280,7 +280,7 @@ class Chat(LiveTalk):
         first = next((m for m in self.messages if not is_injected(m)), None)
         if first is None or not first.text.lstrip().startswith(SNAPSHOT):
             return False
-        made = next((step for step in self._past if step.kind == "replace" and first.id in step.after), None)
+        made = self._past.made(first.id)
         return made is not None and self._messages.keys() <= set(made.after)
 
     def _check_limit(self) -> None:

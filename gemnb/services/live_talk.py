@@ -9,21 +9,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gemnb.errors import GemnbWarning, NothingToUndoError, UnknownMessageError
+from gemnb.errors import GemnbWarning, UnknownMessageError
 from gemnb.model.records import Header, Message
 from gemnb.model.session import HistoryStep, Session
-from gemnb.model.talk import is_injected, is_resumable, prompts, standing, typed_text
+from gemnb.model.talk import is_resumable, prompts, standing, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.export import Exported, export
+from gemnb.services.past import Past, ids_of
 from gemnb.services.projection import history
 from gemnb.store.live import LiveJournal
 from gemnb.store.recorder import RecordingHealth
 from gemnb.store.titles import title_of
 
 Clock = Callable[[], datetime]
-
-NAMES = {"rewind": "rewind", "replace": "compression"}
-"""What a person calls the steps of a history."""
 
 
 class LiveTalk:
@@ -53,7 +51,7 @@ class LiveTalk:
         self._journal = journal
         self._clock = clock
         self._new_id = new_id
-        self._past = standing_steps(past)
+        self._past = Past(past, recall=self._recall)
         self._unsaved: set[str] = set()
         self._dropped: set[str] | None = None
         """What the steps of ours dropped that still wait to be written: on disk it stands. None where none waits."""
@@ -89,9 +87,9 @@ class LiveTalk:
         """
         self.sync()
         target = self._rewind_target(str(to).strip())
-        before = tuple(self.messages)
+        before = self.messages
         self._rewind(target)
-        self._past.append(HistoryStep("rewind", ids_of(before), tuple(self._messages), target, before))
+        self._note_step("rewind", before)
         if not any(stands or is_resumable(message) for message, stands in standing(self.messages)):
             warnings.warn(
                 "Nothing is left to resume: the terminal client would delete this session at its next start."
@@ -127,22 +125,18 @@ class LiveTalk:
         self._undo("replace")
 
     def _undo(self, kind: str) -> None:
-        """Take back the last step; only the last, for what it left is what the ones before it do not know."""
         self.sync()
-        taken = [n for n, step in enumerate(self._past) if self._took_away(step)]
-        if not any(self._past[n].kind == kind for n in taken):
-            raise NothingToUndoError(f"There is no {NAMES[kind]} to undo in this session.")
-        step = self._past[taken[-1]]
-        if step.kind != kind:
-            other = NAMES[step.kind]
-            raise NothingToUndoError(f"A {other} came after the {NAMES[kind]}: undo the {other} first.")
-        del self._past[taken[-1] :]
+        step = self._past.take(kind, self._messages)
         since = [m for m in self.messages if m.id not in step.after and m.id not in step.before]
         self._replace([*step.messages, *since])
 
-    def _took_away(self, step: HistoryStep) -> bool:
-        """Whether `step` dropped something that is not in the talk now; a mere writing back did not."""
-        return any(message.id not in self._messages for message in step.messages if not is_injected(message))
+    def _note_step(self, kind: str, before: Iterable[Message]) -> None:
+        self._past.add(kind, before, self._messages, saved=not self._journal.health.unsaved)
+
+    def _recall(self) -> Sequence[HistoryStep]:
+        """The steps as the disk has them."""
+        session = self._journal.session()
+        return session.history if session and self.session_id.startswith(session.id) else ()
 
     def export(self, path: str | os.PathLike[str], *, redact: bool = False) -> Exported:
         """Write the talk to a file; the ending chooses the form: `.json`, `.md`, `.html` or `.ipynb`.
@@ -180,7 +174,7 @@ class LiveTalk:
         else:
             self._messages = {m.id: m for m in (*session.messages, *own)}
             if not self._journal.health.unsaved:
-                self._past = standing_steps(session.history)
+                self._past.renew(session.history)
         self.header = replace(session.header, session_id=self.session_id)
         if added:
             warnings.warn(
@@ -247,23 +241,6 @@ class LiveTalk:
 
     def _now(self) -> str:
         return iso(self._clock())
-
-
-def standing_steps(history: Iterable[HistoryStep]) -> list[HistoryStep]:
-    """The steps that took something away and were not taken back since, in order."""
-    standing: list[HistoryStep] = []
-    for step in history:
-        undone = [n for n, earlier in enumerate(standing) if step.after[: len(earlier.before)] == earlier.before]
-        if undone:
-            del standing[undone[-1] :]
-        elif not set(step.before) <= set(step.after):
-            standing.append(step)
-    return standing
-
-
-def ids_of(messages: Iterable[Message]) -> tuple[str, ...]:
-    """The ids of `messages`, in order."""
-    return tuple(message.id for message in messages)
 
 
 def iso(at: datetime) -> str:

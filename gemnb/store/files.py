@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -14,6 +15,8 @@ from gemnb.store.journal import open_regular
 from gemnb.store.paths import private_folder
 
 LOCK_WAIT_S = 15.0
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What file systems say that have no hard links."""
 
 
 class NotRestoredError(OSError):
@@ -21,19 +24,22 @@ class NotRestoredError(OSError):
 
 
 def create(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Make the file `path`, which is not there yet, with all of `data`; what fails leaves none.
+    """Make the file `path`, which is not there yet; a program that is killed leaves all of it or nothing.
 
     Raises:
         FileExistsError: something stands there.
         OSError: it cannot be written.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    temporary = _beside(path)
+    _create(temporary, data, mode=mode)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-    except BaseException:
-        _drop(path)
-        raise
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        _create(path, data, mode=mode)
+    finally:
+        _drop(temporary)
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -43,7 +49,7 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         OSError: it cannot be written.
     """
     temporary = _beside(path)
-    create(temporary, data, mode=mode)
+    _create(temporary, data, mode=mode)
     try:
         temporary.replace(path)
     except BaseException:
@@ -73,10 +79,10 @@ def all_or_none(contents: Mapping[Path, bytes]) -> Iterator[None]:
                 old = _beside(path)
                 leftovers.callback(_drop, old)
                 for place, told in ((new, data), (old, held)):
-                    create(place, told)
+                    _create(place, told)
                     place.chmod(mode)
             else:
-                create(new, data)
+                _create(new, data)
             ready.append((path, new, old))
         try:
             for path, new, _ in ready:
@@ -136,6 +142,17 @@ def _taken(descriptor: int) -> bool:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".{uuid.uuid4().hex}.tmp")
+
+
+def _create(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Make the file `path`, with all of `data`; a failure leaves none, but one that is killed may leave half."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+    except BaseException:
+        _drop(path)
+        raise
 
 
 def _drop(path: Path) -> None:

@@ -48,14 +48,18 @@ class LiveJournal:
 
     def foreign(self) -> Session | None:
         """The session on disk, where another program changed its file since we last looked."""
-        if not self._recorder.changed():
-            return None
+        seen = self._recorder.changed()
+        session = self.session() if seen else None
+        if seen and session:
+            self._recorder.accept(seen)
+        return session
+
+    def session(self) -> Session | None:
+        """The session as the disk has it; None where the file cannot be read."""
         try:
-            session = read_session(self._recorder.path)
+            return read_session(self._recorder.path)
         except OSError:
             return None
-        self._recorder.accept()
-        return session
 
     def restore(self, header: Header, messages: Sequence[Message]) -> None:
         """Record the talk whole, below what became of the file."""

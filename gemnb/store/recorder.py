@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from gemnb.errors import GemnbWarning
 from gemnb.model.records import JsonObject
+from gemnb.store.files import write_whole
 from gemnb.store.journal import UnreadableFileError, to_line
 
 Clock = Callable[[], datetime]
@@ -40,8 +42,8 @@ class RecordingHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What the file was when we last looked: another's change shows as a difference."""
+class Seen:
+    """What a file was when we looked: another's change shows as a difference."""
 
     device: int
     inode: int
@@ -62,7 +64,7 @@ class Recorder:
         whole: gives the records that make the file anew, should it be gone: the talk as it stands, unsaved records too.
         prepare: makes the folders and may change the path; called before the file is made.
         clock: aware time, for `RecordingHealth.since`.
-        attached: whether the file is there already.
+        attached: what the file was before it was read, where it is there already.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Recorder:
         whole: Callable[[], Sequence[JsonObject]],
         prepare: Callable[[Path], Path],
         clock: Clock,
-        attached: bool,
+        attached: Seen | None,
     ) -> None:
         self.path = path
         self._begin = begin
@@ -81,12 +83,12 @@ class Recorder:
         self._prepare = prepare
         self._clock = clock
         self._pending: deque[bytes] = deque()
-        self._made = attached
+        self._made = attached is not None
         self._made_anew = False
         self._forsaken = False
         self._reason: str | None = None
         self._since: datetime | None = None
-        self._seen = _look(path) if attached else None
+        self._seen = attached
         self._foreign = False
 
     @property
@@ -111,16 +113,16 @@ class Recorder:
             self._reason = self._since = None
             self._made_anew = False
 
-    def changed(self) -> bool:
-        """Whether the file is another than we left it: grown, cut, replaced. A file that is gone is not read again."""
-        if self._foreign or self._seen is None:
-            return self._foreign
-        now = _look(self.path)
-        return now is not None and now != self._seen
+    def changed(self) -> Seen | None:
+        """What the file is now, where we left it otherwise: grown, cut, replaced. One that is gone is no change."""
+        if self._seen is None:
+            return None
+        now = look(self.path)
+        return now if self._foreign or now != self._seen else None
 
-    def accept(self) -> None:
-        """Take the file as it now is for known; its reader has folded it in."""
-        self._seen = _look(self.path)
+    def accept(self, seen: Seen) -> None:
+        """Take the file for known as it was when it was `seen`, before it was read: its reader has folded it in."""
+        self._seen = seen
         self._foreign = False
 
     def forsake(self) -> None:
@@ -151,29 +153,36 @@ class Recorder:
 
     def _append(self, descriptor: int) -> None:
         _lock(descriptor)
-        self._foreign = self._foreign or _seen(descriptor) != self._seen
+        before = _seen(descriptor)
+        self._foreign = self._foreign or before != self._seen
         while self._pending:
             line = self._pending[0]
+            data = line if _ends_whole(descriptor) else b"\n" + line
+            written = 0
             try:
-                _write_line(descriptor, line if _ends_whole(descriptor) else b"\n" + line)
+                written = os.write(descriptor, data)
             finally:
-                self._seen = _seen(descriptor)  # a half that was written is ours, and no other program's
+                before, expected = _seen(descriptor), before.size + written
+                self._note(before, expected)
+            if written < len(data):
+                # what a short write left is closed by the next line's leading newline
+                raise OSError(errno.ENOSPC, "the disk is full: only a part of a record could be written")
             self._pending.popleft()
 
+    def _note(self, seen: Seen | None, expected: int) -> None:
+        """Note what the file is after a write of ours; another size than expected is another program's doing."""
+        self._seen = seen
+        self._foreign = self._foreign or seen is None or seen.size != expected
+
     def _make(self, lines: list[bytes]) -> None:
-        """Make the file whole in one write; it appears complete or not at all."""
+        """Make the file whole; it appears complete or not at all, even where we are killed.
+
+        Half a new file would count as a corrupted session, and the client would delete its namesakes with it.
+        """
         self.path = self._prepare(self.path)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self.path, flags, 0o600)
-        try:
-            _write_line(descriptor, b"".join(lines))
-            self._seen = _seen(descriptor)
-        except OSError:
-            # half a new file would count as a corrupted session, and the client would delete its namesakes with it
-            self.path.unlink(missing_ok=True)
-            raise
-        finally:
-            os.close(descriptor)
+        data = b"".join(lines)
+        write_whole(self.path, data)
+        self._note(look(self.path), len(data))
         self._pending.clear()
         self._made = True
         self._forsaken = False
@@ -191,12 +200,13 @@ class Recorder:
             )
 
 
-def _look(path: Path) -> _Seen | None:
+def look(path: Path) -> Seen | None:
+    """What the file at `path` is now; None where nothing is."""
     try:
         status = os.lstat(path)
     except OSError:
         return None
-    return _Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _open_own(path: Path) -> int:
@@ -214,9 +224,9 @@ def _open_own(path: Path) -> int:
     raise UnreadableFileError(f"the session's file {what}")
 
 
-def _seen(descriptor: int) -> _Seen:
+def _seen(descriptor: int) -> Seen:
     status = os.fstat(descriptor)
-    return _Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return Seen(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _lock(descriptor: int) -> None:
@@ -230,10 +240,3 @@ def _lock(descriptor: int) -> None:
 def _ends_whole(descriptor: int) -> bool:
     size = os.fstat(descriptor).st_size
     return size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
-
-
-def _write_line(descriptor: int, data: bytes) -> None:
-    """One write; a short one is a failure, and what it left is closed by the next line's leading newline."""
-    written = os.write(descriptor, data)
-    if written < len(data):
-        raise OSError(28, "the disk is full: only a part of a record could be written")

@@ -1,7 +1,8 @@
 """A writer that is killed at any moment: `python tests/attack/crash.py --kills 1000`.
 
 A child works in a store and tells, over a pipe, what it begins and what has returned; it is killed with SIGKILL, and
-the parent looks at what is there. Prints one JSON line of what was killed, and stops at the first thing that is lost.
+the parent looks at what is there. Prints as JSON, now and then and at the end, what was killed, and stops at
+the first thing that is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,6 +32,7 @@ LONGEST = 400_000
 """Characters of a prompt: a long write is cut in two where a short one is not."""
 STORE_LIVES = 20
 """Kills before a new store is taken: what is there is read after each."""
+TELL_EVERY = 50
 
 
 def open_store(base: Path, root: str = "app") -> gemnb.Workspace:
@@ -193,8 +195,8 @@ def go_on(base: Path) -> None:
     assert not lock.exists()
 
 
-def bench(kills: int, *, seed: int, longest_s: float) -> dict[str, Any]:
-    """Kill `kills` writers, each after a random while; raises where anything was lost."""
+def bench(kills: int, *, seed: int, longest_s: float) -> Iterator[dict[str, Any]]:
+    """Kill `kills` writers, each after a random while, and tell what came of them so far; raises where any was lost."""
     chosen = random.Random(seed)
     during: Counter[str] = Counter()
     ended: Counter[str] = Counter()
@@ -214,8 +216,8 @@ def bench(kills: int, *, seed: int, longest_s: float) -> dict[str, Any]:
         torn += damage(base) - damaged
         locks += (base / "home" / ".gemini" / "projects.json.lock").is_dir()
         go_on(base)
+        yield {"kills": number + 1, "during": during, "returned": ended, "torn": torn, "locks_left": locks}
     shutil.rmtree(base)
-    return {"kills": kills, "during": during, "returned": ended, "torn": torn, "locks_left": locks}
 
 
 def main() -> int:
@@ -226,7 +228,9 @@ def main() -> int:
     parser.add_argument("--longest", type=float, default=0.25, help="seconds that a child may live")
     told = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(json.dumps(bench(told.kills, seed=told.seed, longest_s=told.longest)))  # noqa: T201 - a program
+    for so_far in bench(told.kills, seed=told.seed, longest_s=told.longest):
+        if so_far["kills"] % TELL_EVERY == 0 or so_far["kills"] == told.kills:
+            print(json.dumps(so_far), flush=True)  # noqa: T201 - a program
     return 0
 
 

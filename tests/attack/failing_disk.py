@@ -13,7 +13,7 @@ import pytest
 
 ERRORS = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EIO", "short"]
 """`short`: half of what should be written is, and then the disk is full."""
-BY_PATH = ("open", "mkdir", "rename", "replace", "unlink")
+BY_PATH = ("open", "mkdir", "rename", "replace", "unlink", "link")
 
 
 class Disk:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import crash
+
+from gemnb.store.projects import Projects
 
 KILLS = 12
 
@@ -20,5 +24,35 @@ def test_a_writer_that_is_killed_loses_nothing_that_had_returned(tmp_path: Path)
     done = subprocess.run(command, capture_output=True, text=True, env=environ)
 
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = json.loads(done.stdout.splitlines()[-1])
     assert told["kills"] == KILLS and told["torn"] <= KILLS and told["returned"]["say"]
+
+
+def claims(home: Path, root: str, *, killed_at: int) -> bool:
+    """Claim `root` in a process of its own, killed at its call number `killed_at` of a C function; whether it ended."""
+    calls = count(1)
+
+    def kill(_frame: object, event: str, _what: object) -> None:
+        if event == "c_call" and next(calls) == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        sys.setprofile(kill)
+        Projects(home).claim(root)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_claim_that_is_killed_at_any_call_costs_a_project_nothing(tmp_path: Path) -> None:
+    root = "/work/app"
+    for at in count(1):
+        home = tmp_path / str(at)
+        ended = claims(home, root, killed_at=at)
+        for lock in home.rglob("*.lock"):
+            os.utime(lock, (1, 1))  # what the killed one held is stale ten seconds later
+
+        assert Projects(home).claim(root) == "app"
+        if ended:
+            break
+    assert at > 100
