@@ -10,7 +10,8 @@ GemnbError
 │   ├── OtherProjectError        OTHER_PROJECT
 │   ├── NoChatError              NO_CHAT
 │   ├── UnknownMessageError      UNKNOWN_MESSAGE
-│   └── NothingToUndoError       NOTHING_TO_UNDO
+│   ├── NothingToUndoError       NOTHING_TO_UNDO
+│   └── TalkChangedError         TALK_CHANGED
 ├── UnsafePathError              UNSAFE_PATH
 ├── CheckpointError              INVALID_CHECKPOINT
 ├── TrashError                   TRASH
@@ -133,6 +134,18 @@ class NothingToUndoError(SessionError):
     """There is no rewind or compression to undo."""
 
     code = "NOTHING_TO_UNDO"
+
+
+class TalkChangedError(SessionError):
+    """Another program took messages out of the talk while it was being compressed."""
+
+    code = "TALK_CHANGED"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another program took messages out of this session while it was summed up: it was not compressed."
+            " Look at it, then compress again."
+        )
 
 
 class UnsafePathError(GemnbError):

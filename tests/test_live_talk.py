@@ -14,7 +14,7 @@ import pytest
 from support import SID, TALK, header, to_bytes, user
 
 import gemnb
-from gemnb.errors import GemnbWarning
+from gemnb.errors import GemnbWarning, TalkChangedError
 from gemnb.services import past
 from gemnb.store import live, replay
 from gemnb.store.replay import read_fold, read_session
@@ -87,18 +87,126 @@ def test_another_sessions_file_is_never_written_to(chat: Any, ws: gemnb.Workspac
     assert any("another session" in str(one.message) for one in told)
 
 
-@pytest.mark.parametrize("undo", ["rewind", "replace"])
-def test_what_another_program_took_back_is_not_brought_back(chat: Any, undo: str) -> None:
-    path = chat.recording.path
-    taken = next(m.id for m in chat.messages if m.text == "First.")
-    kept = [json.loads(json.dumps({"id": m.id, "type": m.type, "content": m.content})) for m in chat.messages[:1]]
-    record = {"$rewindTo": taken} if undo == "rewind" else {"$set": {"messages": kept}}
-    with path.open("ab") as file:
-        file.write(to_bytes(record))
+def as_record(message: Any) -> dict[str, Any]:
+    return {"id": message.id, "timestamp": message.timestamp, "type": message.type, "content": message.content}
 
-    chat.send("Second.")
+
+def test_what_another_program_rewound_is_not_brought_back_and_is_said(chat: Any) -> None:
+    taken = next(m.id for m in chat.messages if m.text == "First.")
+    with chat.recording.path.open("ab") as file:
+        file.write(to_bytes({"$rewindTo": taken}))
+
+    with pytest.warns(GemnbWarning, match="it took 2 messages out"):
+        chat.send("Second.")
 
     assert "First." not in [m.text for m in chat.messages]
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "tail", "back"),
+    [
+        pytest.param(3, None, 1, "Second. Third.", id="it wrote back an older talk"),
+        pytest.param(3, None, 0, "First. Second. Third.", id="it wrote back a talk from before ours"),
+        pytest.param(3, "Summed up.", 2, "Third.", id="it summed up an older talk"),
+        pytest.param(3, "Summed up.", 3, "", id="it summed up all that was said"),
+    ],
+)
+def test_what_another_program_wrote_the_talk_anew_without_is_put_back(
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path], asked: int, first: Any, tail: int, back: str
+) -> None:
+    llm._default = "Aye."
+    path = write_session(header(), *TALK)
+    chat = ws.resume("1")
+    for text in ("First.", "Second.", "Third.")[:asked]:
+        chat.send(text)
+    spoken = [as_record(m) for m in chat.messages]
+    kept = spoken[:2] + spoken[2 : 2 + 2 * tail] if first is None else spoken[2 * tail : 2 + 2 * tail]
+    summary = [user("s", first)] if first else []
+    with path.open("ab") as file:
+        file.write(to_bytes({"$set": {"messages": [*summary, *kept]}}))
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        chat.sync()
+
+    texts = [m.text for m in chat.messages if m.text in ("First.", "Second.", "Third.")]
+    shown = [m["content"][0]["text"] for m in kept if m["type"] == "user"]
+    assert texts == [t for t in shown if t.endswith(".")] + back.split(" ") * bool(back)
+    assert [m.id for m in read_session(path).messages] == [m.id for m in chat.messages]
+    assert bool(back) == any("put back" in str(one.message) for one in told)
+
+
+def test_what_is_said_while_the_model_sums_up_stays(
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path]
+) -> None:
+    told = "A question that is long enough to be worth a summary. " * 9
+    path = write_session(header(), *(user(f"u{n}", told) for n in range(9)))
+    llm._default = "<state_snapshot>short</state_snapshot>"
+    chat = ws.resume("1")
+    real = llm.stream
+
+    def speaks_meanwhile(*args: Any, **options: Any) -> Any:
+        if len(llm.asked) == 1:
+            with path.open("ab") as file:
+                file.write(to_bytes(user("theirs", "In between.")))
+        return real(*args, **options)
+
+    llm.stream = speaks_meanwhile
+    with pytest.warns(GemnbWarning, match="its 1 new messages"):
+        assert chat.compress(floor={}).status == "COMPRESSED"
+
+    assert [m.id for m in chat.messages][-1] == "theirs"
+    assert [m.id for m in read_session(path).messages] == [m.id for m in chat.messages]
+
+
+def test_what_is_rewound_while_the_model_sums_up_is_not_summed_up(
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path]
+) -> None:
+    told = "A question that is long enough to be worth a summary. " * 9
+    path = write_session(header(), *(user(f"u{n}", told) for n in range(9)))
+    llm._default = "<state_snapshot>short</state_snapshot>"
+    chat = ws.resume("1")
+    real = llm.stream
+
+    def rewinds_meanwhile(*args: Any, **options: Any) -> Any:
+        if len(llm.asked) == 1:
+            with path.open("ab") as file:
+                file.write(to_bytes({"$rewindTo": "u7"}))
+        return real(*args, **options)
+
+    llm.stream = rewinds_meanwhile
+    with pytest.warns(GemnbWarning, match="it took 2 messages out"), pytest.raises(TalkChangedError):
+        chat.compress(floor={})
+
+    assert [m.id for m in chat.messages] == [f"u{n}" for n in range(7)]
+
+
+@pytest.mark.parametrize("step", ["rewind", "compress", "undo_rewind"])
+def test_what_comes_just_before_a_step_of_ours_is_not_dropped_by_it(
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    told = "A question that is long enough to be worth a summary. " * 9
+    path = write_session(header(), *(user(f"u{n}", told) for n in range(9)))
+    llm._default = "<state_snapshot>short</state_snapshot>"
+    chat = ws.resume("1")
+    chat.rewind(9)
+    lines = [to_bytes(user("theirs", "In between."))]
+
+    def write() -> None:
+        if lines:
+            with path.open("ab") as file:
+                file.write(lines.pop())
+
+    with monkeypatch.context() as patch, pytest.warns(GemnbWarning, match="its 1 new messages"):
+        just_before_a_write_of_ours(patch, write)
+        {
+            "rewind": lambda: chat.rewind(5),
+            "compress": lambda: chat.compress(floor={}),
+            "undo_rewind": chat.undo_rewind,
+        }[step]()
+
+    assert not lines and [m.id for m in chat.messages][-1] == "theirs"
+    assert [m.id for m in read_session(path).messages] == [m.id for m in chat.messages]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
-from gemnb.errors import GemnbWarning, LlmError, OutputError, PromptError, TurnLimitError
+from gemnb.errors import GemnbWarning, LlmError, OutputError, PromptError, TalkChangedError, TurnLimitError
 from gemnb.model.outcome import WORDS, Outcome
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall, as_count
 from gemnb.model.session import HistoryStep
@@ -206,10 +206,12 @@ class Chat(LiveTalk):
 
         Raises:
             LlmError: the service failed.
+            TalkChangedError: another program took something out of the talk meanwhile; nothing was changed.
             OutputError: a tool output that would be trimmed could not be kept; nothing was changed.
             Stopped: an interrupt; nothing was changed.
         """
         self.sync()
+        talk = self.messages
         kept: list[tuple[ToolCall, str]] = []
 
         def name_of(call: ToolCall, text: str) -> str:
@@ -218,7 +220,7 @@ class Chat(LiveTalk):
 
         try:
             result = compression.compress(
-                self.messages,
+                talk,
                 self._llm,
                 force=force,
                 threshold=self._threshold,
@@ -236,14 +238,22 @@ class Chat(LiveTalk):
             return replace(result, dry_run=True)
         if result.changed:
             self._keep_outputs(kept)  # only now: what fails or is tried leaves no file behind
-            before = self.messages
-            self._replace(result.messages)
-            self._note_step("replace", before)
+            self._take_summed(talk, result.messages)
         if result.status is Status.COMPRESSED:
             self._compression_failed = False
         elif result.status in compression.FAILURES:
             self._compression_failed = True
         return result
+
+    def _take_summed(self, talk: Sequence[Message], summed_up: Sequence[Message]) -> None:
+        """Let `summed_up` take the place of `talk`; what another program said while the model wrote it stays."""
+        self.sync()
+        known = {message.id for message in talk}
+        if not known <= self._messages.keys():
+            raise TalkChangedError
+        before = self.messages
+        self._replace([*summed_up, *(message for message in before if message.id not in known)])
+        self._note_step("replace", before)
 
     def _keep_outputs(self, outputs: Iterable[tuple[ToolCall, str]]) -> None:
         try:
@@ -259,7 +269,7 @@ class Chat(LiveTalk):
         """Before a prompt: compress a talk that passes its threshold, and say so in a line. No failure stops it."""
         try:
             result = self.compress(force=False)
-        except (LlmError, OutputError, OSError) as error:
+        except (LlmError, OutputError, TalkChangedError, OSError) as error:
             self._compression_failed = True
             words = f"The talk is long, and compressing it failed ({error}); it goes on as it is."
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_resumable, prompts, standing, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.export import Exported, export
+from gemnb.services.foreign import Left, Ours, merge
 from gemnb.services.past import Past, ids_of
 from gemnb.services.projection import history
 from gemnb.store.live import LiveJournal
@@ -52,6 +53,9 @@ class LiveTalk:
         self._clock = clock
         self._new_id = new_id
         self._past = Past(past, recall=self._recall)
+        self._own: set[str] = set()
+        """The messages of the talk that were recorded here."""
+        self._left = Left()
         self._unsaved: set[str] = set()
         self._dropped: set[str] | None = None
         """What the steps of ours dropped that still wait to be written: on disk it stands. None where none waits."""
@@ -166,20 +170,18 @@ class LiveTalk:
         if lost := self._lost(session):
             self._restore(session, lost)
             return
-        own = [m for id, m in self._messages.items() if id in self._unsaved]
-        ours = self._messages.keys() | (self._dropped or set())
-        added = [m for m in session.messages if m.id not in ours]
-        if self._dropped is not None:
-            self._replace([*self.messages, *added])  # the step that waits would hide them
-        else:
-            self._messages = {m.id: m for m in (*session.messages, *own)}
-            if not self._journal.health.unsaved:
-                self._past.renew(session.history)
+        waits = self._dropped is not None
+        merged = merge(session, Ours(self._messages, self._own, self._unsaved, self._dropped, self._left))
+        self._messages = dict(merged.messages)
         self.header = replace(session.header, session_id=self.session_id)
-        if added:
+        if not waits and not self._journal.health.unsaved:
+            self._past.renew(session.history)
+        if merged.rewrite:
+            self._replace(self.messages)
+        if told := str(merged):
             warnings.warn(
-                f"Another program is writing to this session: its {len(added)} new messages were folded in at"
-                f" {self._clock():%H:%M:%S}. To go apart from here, resume it with `--fork`.",
+                f"Another program is writing to this session: {told} at {self._clock():%H:%M:%S}."
+                " To go apart from here, resume it with `--fork`.",
                 GemnbWarning,
                 stacklevel=3,
             )
@@ -210,6 +212,7 @@ class LiveTalk:
         self.sync()
         updated = self._now()
         self._messages[message.id] = message
+        self._own.add(message.id)
         self.header = replace(self.header, last_updated=updated)
         self._journal.append(message, last_updated=updated)
         self._note_unsaved([message.id])
@@ -218,17 +221,27 @@ class LiveTalk:
         """Make `messages` the talk, by one record that takes nothing away above it."""
         before = self._messages
         self._messages = {message.id: message for message in messages}
+        self._own &= self._messages.keys()
         self._journal.replace(messages, last_updated=self._now())
         self._note_unsaved(self._messages, dropped=before.keys() - self._messages.keys())
+        self._look_again(before.keys() | self._messages.keys())
 
     def _rewind(self, message_id: str) -> None:
         """Drop the message and all after it."""
+        knew = frozenset(self._messages)
         ids = list(self._messages)
         dropped = ids[ids.index(message_id) :]
         for id in dropped:
             del self._messages[id]
+        self._own.difference_update(dropped)
         self._journal.rewind(message_id)
         self._note_unsaved((), dropped=dropped)
+        self._look_again(knew)
+
+    def _look_again(self, knew: Set[str]) -> None:
+        """After a step of ours, which may have dropped what came between our look and it."""
+        self._left = Left(knew, tuple(self._messages))
+        self.sync()
 
     def _note_unsaved(self, ids: Iterable[str], *, dropped: Iterable[str] | None = None) -> None:
         if not self._journal.health.unsaved:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from client import Client, plain
+from talker import Talker
 
 import gemnb
 from gemnb.model.turns import wire_contents
 from gemnb.services.chat import Cancelled
 from gemnb.services.genai import GenaiLlm
+from gemnb.store.replay import read_session
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("default")]
 
@@ -117,6 +119,29 @@ def test_five_handovers(real_client: Callable[..., Client], root: Path, home: Pa
     ]
     assert [t for t in texts if not t.startswith("<session_context>")] == said
     assert len(ws.load("1").usage) >= 6
+
+
+def test_two_kernels_and_the_terminal_on_one_session_hide_no_turn(
+    real_client: Callable[..., Client], root: Path, home: Path
+) -> None:
+    client = real_client(RULES)
+    client.prompt("third")
+    (row,) = gemnb.open_workspace(root, home=home).sessions()
+    kernels = [Talker(root, home, row.id, name) for name in ("one", "two")]
+    for kernel in kernels:
+        kernel.wait()
+
+    client.prompt("the last one", resume=row.id)
+    told = [kernel.end() for kernel in kernels]
+    client.prompt("third", resume=row.id)
+
+    session = read_session(row.path)
+    said = [prompt for kernel in told for prompt in kernel["said"]] + ["third", "the last one", "third"]
+    asked = [m.text for m in session.messages if m.type == "user" and not m.text.startswith("<session_context>")]
+    assert not session.damage and sorted(asked) == sorted(said)
+    sent = [part.get("text") for content in plain(client.requests()[-1]) for part in content["parts"]]
+    assert set(said) <= set(sent)
+    assert all(any("--fork" in words for words in kernel["warned"]) for kernel in told)
 
 
 def test_a_session_begun_here_goes_on_in_the_terminal(
