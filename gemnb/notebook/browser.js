@@ -196,7 +196,6 @@ function render({ model, el }) {
     if (!all.length) return;
     const to = Math.max(0, Math.min(all.length - 1, place() + step));
     change("selected", all[to].id);
-    reveal();
   }
 
   let timer;
@@ -250,7 +249,6 @@ function render({ model, el }) {
     if (button) { act(button.dataset.action); if (["confirm", "cancel"].includes(button.dataset.action)) list.focus(); }
     else if (row) {
       change("selected", row.dataset.id);
-      drawRows();
       list.focus({ preventScroll: true });
       if (event.detail === 2) act("resume"); // no `dblclick` comes, since the row was drawn anew in between
     }

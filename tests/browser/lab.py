@@ -25,7 +25,8 @@ from gemnb.__main__ import prepare_tour
 TOKEN = "a-token-of-this-run"
 PATHS = {"lab": "/lab/tree/browse.ipynb", "notebook": "/notebooks/browse.ipynb"}
 """Where each application opens the notebook."""
-CELLS = ["%load_ext gemnb\nimport gemnb\nws = Gemnb.workspace\nbrowser = gemnb.browse()\nbrowser", "1 + 1", "2 + 2"]
+FIRST = "%load_ext gemnb\nimport gemnb\nws = Gemnb.workspace\nbrowser = gemnb.browse()\nbrowser"
+"""What the first cell does."""
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -137,18 +138,20 @@ class Room:
         if self.client is None:
             until(lambda: any(map(_is_whole, self.runtime.glob("kernel-*.json"))))
             (connection,) = filter(_is_whole, self.runtime.glob("kernel-*.json"))
-            self.client = BlockingKernelClient()
-            self.client.load_connection_file(str(connection))
-            self.client.start_channels()
-            self.client.wait_for_ready(timeout=WAIT_S)
+            client = BlockingKernelClient()
+            client.load_connection_file(str(connection))
+            client.start_channels()
+            until(lambda: _is_ready(client))
+            self.client = client
         return self.client
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[tuple[str, Path, Path]]:
+def server(folder: Path, first: str = FIRST) -> Iterator[tuple[str, Path, Path]]:
     """A Jupyter server over a tour of its own: its address, the notebook's folder, the runtime folder."""
     project, environment = prepare_tour(folder / "tour")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in CELLS])  # type: ignore[no-untyped-call]
+    cells = [nbformat.v4.new_code_cell(code) for code in (first, "1 + 1", "2 + 2")]  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, project / "browse.ipynb")  # type: ignore[no-untyped-call]
     runtime = folder / "runtime"
@@ -199,9 +202,9 @@ def chromium_browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def room(browser: Browser, app: str, folder: Path) -> Iterator[Room]:
-    """The notebook open in `lab` or `notebook`, on a server of its own."""
-    with server(folder) as (address, project, runtime):
+def room(browser: Browser, app: str, folder: Path, first: str = FIRST) -> Iterator[Room]:
+    """The notebook open in `lab` or `notebook`, on a server of its own; `first` is its first cell's code."""
+    with server(folder, first) as (address, project, runtime):
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         found = Room(app, page, project, runtime)
         page.on("request", lambda r: found.foreign.append(r.url) if _leaves(r.url, address) else None)
@@ -217,6 +220,14 @@ def room(browser: Browser, app: str, folder: Path) -> Iterator[Room]:
 
 def _leaves(url: str, address: str) -> bool:
     return not url.startswith((address, "data:", "blob:", address.replace("http", "ws")))
+
+
+def _is_ready(client: BlockingKernelClient) -> bool:
+    """Whether the kernel answers; one that is slow to begin counts as dead for the client."""
+    with suppress(RuntimeError):
+        client.wait_for_ready(timeout=WAIT_S)
+        return True
+    return False
 
 
 def _is_whole(connection: Path) -> bool:
