@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from gemnb.errors import FrameError, UnreadableSessionError
+from gemnb.errors import FrameError
 from gemnb.frames import tables as frames
 from gemnb.frames import usage
 from gemnb.frames.retention import PlanRow, retention_frame
 from gemnb.frames.rows import Bill, MessageRow, SessionRow, bill_of, message_rows
 from gemnb.model.cost import Price
+from gemnb.model.ledger import ledger_of
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import prompts, typed_text
 from gemnb.services.prices import name_of, price_of
@@ -63,7 +64,7 @@ def messages_df(source: Source = None, *, hidden: bool = False, prices: Prices =
 
 def tool_calls_df(source: Source = None, *, hidden: bool = False) -> pd.DataFrame:
     """One row a tool call, however often it was recorded. Arguments as for `sessions_df`."""
-    return frames.tool_calls_frame(_messages(source, hidden=hidden, price=_no_price), _facts(source))
+    return frames.tool_calls_frame(_messages(source, hidden=hidden, price=_no_price, calls=True), _facts(source))
 
 
 def usage_df(
@@ -109,7 +110,7 @@ def _planned(source: Source, price: Price) -> Iterator[PlanRow]:
         if isinstance(one, Session):
             raise FrameError('A retention plan is a project\'s: give a workspace, "all", or nothing.')
         for candidate in one.retention().candidates:
-            yield PlanRow(one.slug, candidate, bill_of(one.store.load(candidate.session), price).cost_usd)
+            yield PlanRow(one.slug, candidate, bill_of(ledger_of(one.store.load(candidate.session)), price).cost_usd)
 
 
 def _no_price(*_: object) -> None:
@@ -137,42 +138,39 @@ def _facts(source: Source, price: Price | None = None) -> dict[str, object]:
     return told | ({"prices": name_of(price)} if price is not None else {})
 
 
-def _messages(source: Source, *, hidden: bool, price: Price) -> Iterator[MessageRow]:
-    return message_rows(_rows(source, hidden=hidden, agents=True), price)
+def _messages(source: Source, *, hidden: bool, price: Price, calls: bool = False) -> Iterator[MessageRow]:
+    return message_rows(_rows(source, hidden=hidden, agents=True, calls=calls), price)
 
 
-def _rows(source: Source, *, hidden: bool, agents: bool = False, price: Price | None = None) -> Iterator[SessionRow]:
+def _rows(
+    source: Source, *, hidden: bool, agents: bool = False, calls: bool = False, price: Price | None = None
+) -> Iterator[SessionRow]:
     """The sessions of `source`; with `agents` sub-agents' talks too, with `price` the bill of each."""
     for one in _sources(source):
         if isinstance(one, Session):
             folder = one.path.parent if one.path else Path()
             parent = folder.name if folder.parent.name == "chats" else None
             project = (folder.parent if parent else folder).parent.name
-            bill = bill_of(one, price) if price else Bill()
-            yield SessionRow(_info(one), one, project, None, parent, bill)
+            ledger = ledger_of(one, calls=calls)
+            bill = bill_of(ledger, price) if price else Bill()
+            yield SessionRow(_info(one), ledger, project, None, parent, bill)
         else:
-            yield from _project_rows(one, hidden=hidden, agents=agents, price=price)
+            yield from _project_rows(one, hidden=hidden, agents=agents, calls=calls, price=price)
 
 
-def _project_rows(one: Workspace, *, hidden: bool, agents: bool, price: Price | None) -> Iterator[SessionRow]:
-    listed = one.sessions(hidden=True)
-    parents = _parents(listed)
+def _project_rows(
+    one: Workspace, *, hidden: bool, agents: bool, calls: bool, price: Price | None
+) -> Iterator[SessionRow]:
+    found = one.ledgers(calls=calls)
+    parents = _parents(info for info, _ in found)
+    bills = [bill_of(ledger, price) if price else Bill() for _, ledger in found]
     spent: dict[str | None, Bill] = defaultdict(Bill)
-    for info in listed:
-        if price and info.state == "subagent" and (session := _load(one, info)):
-            spent[parents.get(info.id)] += bill_of(session, price)
-    for info in listed:
-        shown = hidden or info.hidden_because is None or (agents and info.state == "subagent")
-        if shown and (session := _load(one, info)):
-            bill = bill_of(session, price) if price else Bill()
-            yield SessionRow(info, session, one.slug, one.root, parents.get(info.id), bill, spent[info.id])
-
-
-def _load(one: Workspace, info: SessionInfo) -> Session | None:
-    try:
-        return None if info.state == "unreadable" else one.store.load(info)
-    except UnreadableSessionError:
-        return None
+    for (info, _), bill in zip(found, bills, strict=True):
+        if info.state == "subagent":
+            spent[parents.get(info.id)] += bill
+    for (info, ledger), bill in zip(found, bills, strict=True):
+        if hidden or info.hidden_because is None or (agents and info.state == "subagent"):
+            yield SessionRow(info, ledger, one.slug, one.root, parents.get(info.id), bill, spent[info.id])
 
 
 def _parents(listed: Iterable[SessionInfo]) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gemnb.cleanup import Cleanup
 from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoKeyError, NoSessionsError, OtherProjectError
+from gemnb.model.ledger import Ledger
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
@@ -142,6 +143,10 @@ class Workspace:
     def sessions(self, *, hidden: bool = False) -> list[SessionInfo]:
         """This project's sessions, numbered as the client numbers them; with `hidden`, the rest after them."""
         return self.store.list(hidden=hidden, current=self._current)
+
+    def ledgers(self, *, calls: bool = False) -> Sequence[tuple[SessionInfo, Ledger]]:
+        """This project's sessions, hidden ones after the others, with what tables need of each; see `SessionStore`."""
+        return self.store.ledgers(calls=calls, current=self._current)
 
     def listing(self, *, everywhere: bool = False, worktrees: bool = False, hidden: bool = False) -> SessionList:
         """The sessions as a list that shows itself.

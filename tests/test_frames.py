@@ -157,6 +157,7 @@ def test_all_projects(ws: gemnb.Workspace, write_session: Write, home: Path, mon
 def test_sums_are_the_same_by_any_group(told: list[tuple[str, int, int]]) -> None:
     from gemnb.frames.rows import SessionRow, message_rows
     from gemnb.frames.usage import usage_frame
+    from gemnb.model.ledger import ledger_of
     from gemnb.model.records import Header
     from gemnb.model.session import Session, SessionInfo
     from gemnb.store.codec import decode_message
@@ -166,7 +167,7 @@ def test_sums_are_the_same_by_any_group(told: list[tuple[str, int, int]]) -> Non
         for n, (m, t, d) in enumerate(told)
     ]
     session = Session(header=Header(session_id="s"), messages=tuple(messages), usage={m.id: m for m in messages})
-    row = SessionRow(SessionInfo(id="s", path=Path("s")), session, "p", None)
+    row = SessionRow(SessionInfo(id="s", path=Path("s")), ledger_of(session), "p", None)
 
     sums = {
         by: usage_frame(message_rows([row], list_price), by=by, zone="UTC", dedupe=True, facts={})["total"].sum()

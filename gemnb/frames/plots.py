@@ -264,7 +264,7 @@ def context(session: Session) -> Chart:
 def _asked(session: Session) -> tuple[list[Asked], dict[int, str]]:
     """Each request, and the cuts."""
     live = {message.id for message in session.messages}
-    billed = [message for message in session.usage.values() if message.tokens is not None]
+    billed = [message for message in session.usage.values() if message.tokens]
     cuts = _cuts(session, {message.id: number for number, message in enumerate(billed)})
     return [Asked(n + 1, message, message.id in live, cuts.get(n)) for n, message in enumerate(billed)], cuts
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gemnb.frames.columns import ABSENT, Column, to_frame
-from gemnb.frames.rows import KINDS, CallRow, MessageRow, SessionRow, call_rows, mismatch, token_value
+from gemnb.frames.rows import CallRow, MessageRow, SessionRow, call_rows, mismatch, token_value
 from gemnb.model.cost import Cost
-from gemnb.model.records import Message, ToolCall, as_count
+from gemnb.model.ledger import Ended, Entry
+from gemnb.model.records import TOKEN_KINDS, as_count
 from gemnb.store.replay import parse_time
 
 if TYPE_CHECKING:
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 UTC_TIME = "datetime64[us, UTC]"
 
 
-def _calls(row: SessionRow) -> list[ToolCall]:
-    return [call for message in row.session.messages for call in message.tool_calls]
+def _live(row: SessionRow) -> Iterable[Entry]:
+    return (entry for entry in row.ledger.entries if entry.live)
+
+
+def _calls(row: SessionRow) -> list[Ended]:
+    return [call for entry in _live(row) for call in entry.calls]
 
 
 def _last_prompt(row: SessionRow) -> int | None:
-    told = (m.tokens.input for m in reversed(row.session.messages) if m.tokens)
-    return next((count for count in told if as_count(count) is not None), None)
+    told = [entry.tokens.input for entry in _live(row) if entry.tokens and as_count(entry.tokens.input) is not None]
+    return told[-1] if told else None
 
 
 def _spent(kind: str) -> Callable[[SessionRow], int]:
@@ -37,19 +41,7 @@ def _duration(row: SessionRow) -> float | None:
 
 
 def _visible(row: SessionRow) -> int:
-    return sum(as_count(m.tokens.total) or 0 for m in row.session.messages if m.tokens)
-
-
-def _compressions(row: SessionRow) -> int:
-    """Replacements that begin with a state snapshot which the talk before did not begin with."""
-    known: set[str] = set()
-    count = 0
-    for step in row.session.history:
-        known.update(step.before)
-        if step.kind == "replace" and step.after and step.after[0] not in known:
-            first = next((m for m in row.session.messages if m.id == step.after[0]), None)
-            count += first is not None and "<state_snapshot>" in first.text
-    return count
+    return sum(as_count(entry.tokens.total) or 0 for entry in _live(row) if entry.tokens)
 
 
 SESSIONS: tuple[Column[SessionRow], ...] = (
@@ -71,7 +63,7 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
     Column("duration_s", "Float64", "Seconds from start to last change.", _duration),
     Column("messages", "Int64", "Distinct live messages.", lambda r: r.info.message_count),
     Column("user_turns", "Int64", "Prompts of the person in the live talk.", lambda r: r.info.user_turns),
-    Column("model_turns", "Int64", "Live answers.", lambda r: sum(m.type == "gemini" for m in r.session.messages)),
+    Column("model_turns", "Int64", "Live answers.", lambda r: sum(e.type == "gemini" for e in _live(r))),
     Column("tool_calls", "Int64", "Live tool calls.", lambda r: len(_calls(r))),
     Column(
         "tool_errors",
@@ -79,14 +71,14 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
         "Of these, with status `error`.",
         lambda r: sum(c.status == "error" for c in _calls(r)),
     ),
-    *(Column(n, "Int64", f"Tokens spent: {n}; rewound and compressed answers too.", _spent(n)) for n in KINDS),
+    *(Column(n, "Int64", f"Tokens spent: {n}; rewound and compressed answers too.", _spent(n)) for n in TOKEN_KINDS),
     Column("visible", "Int64", "Total tokens of the answers still in the talk.", _visible),
     Column("context_tokens", "Int64", "Tokens of the last prompt that was sent.", _last_prompt),
     Column(
         "models",
         "str",
         "Models that answered, comma-separated.",
-        lambda r: ", ".join(sorted({m.model for m in r.session.usage.values() if m.model})),
+        lambda r: ", ".join(sorted({e.model for e in r.ledger.billed if e.model})),
     ),
     Column("cost_usd", "Float64", "US dollars, of the priced answers; NA where none is.", lambda r: r.bill.cost_usd),
     Column("unpriced", "Int64", "Answers whose price is unknown.", lambda r: r.bill.unpriced),
@@ -99,18 +91,18 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
         "US dollars of these, where priced; NA where there are none.",
         lambda r: r.agents.cost_usd,
     ),
-    Column("rewound", "Int64", "Rewinds.", lambda r: sum(s.kind == "rewind" for s in r.session.history)),
-    Column("compressions", "Int64", "Times that a summary replaced the talk's start.", _compressions),
+    Column("rewound", "Int64", "Rewinds.", lambda r: r.ledger.rewound),
+    Column("compressions", "Int64", "Times that a summary replaced the talk's start.", lambda r: r.ledger.compressions),
     Column("size_bytes", "Int64", "Size of the file, bytes.", lambda r: r.info.size_bytes),
     Column("damage", "Int64", "Lines that could not be read.", lambda r: r.info.damage_count),
     Column("hidden_because", "str", "Why it is not listed; NA where it is.", lambda r: r.info.hidden_because),
 )
 
 
-def _told(message: Message, name: str) -> object:
+def _told(message: Entry, name: str) -> object:
     """A field of the message; where it holds none, what the file has in its place."""
     value = getattr(message, name)
-    return message.extra.get(name, value) if value is None or value == "" else value
+    return message.extra.get(name) if value is None else value
 
 
 def _tokens(kind: str) -> Callable[[MessageRow], object]:
@@ -136,7 +128,7 @@ MESSAGES: tuple[Column[MessageRow], ...] = (
         "turn",
         "Int64",
         "Number of the prompt that it belongs to, from 1; NA before the first, and where it is no longer in the talk.",
-        lambda r: r.turn,
+        lambda r: r.message.turn,
     ),
     Column("at", UTC_TIME, "When it was recorded; NA where the file tells no time.", _time),
     Column("type", "category", "`user`, `gemini`, `info`, `error`, `warning`.", lambda r: _told(r.message, "type")),
@@ -162,13 +154,13 @@ MESSAGES: tuple[Column[MessageRow], ...] = (
     Column("cost_cached_usd", "Float64", "Of it, for cached tokens.", _cost(lambda c: c.cached)),
     Column("cost_output_usd", "Float64", "Of it, for the answer.", _cost(lambda c: c.output)),
     Column("cost_thoughts_usd", "Float64", "Of it, for thoughts.", _cost(lambda c: c.thoughts)),
-    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda r: r.live),
+    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda r: r.message.live),
     Column(
         "outcome",
         "category",
         "How a live answer ended (`completed`, `safety`, `cancelled`, …; `info` or `error` where only a note tells it),"
         " or a prompt that has a note and no answer; NA for others.",
-        lambda r: r.outcome,
+        lambda r: r.message.outcome,
     ),
 )
 
@@ -177,20 +169,6 @@ def _took(row: CallRow) -> float | None:
     end = parse_time(row.call.timestamp)
     seconds = (end - row.row.at).total_seconds() if end and row.row.at else None
     return seconds if seconds is not None and seconds >= 0 else None
-
-
-def _chars(value: object) -> int | None:
-    return None if value is None else len(json.dumps(value, ensure_ascii=False))
-
-
-def _error(call: ToolCall) -> str | None:
-    results = call.result if isinstance(call.result, list) else [call.result]
-    for part in results:
-        response = part.get("functionResponse", {}) if isinstance(part, dict) else {}
-        told = response.get("response") if isinstance(response, dict) else None
-        if isinstance(told, dict) and "error" in told:
-            return str(told["error"])
-    return call.result_display if call.status == "error" and isinstance(call.result_display, str) else None
 
 
 TOOL_CALLS: tuple[Column[CallRow], ...] = (
@@ -205,13 +183,11 @@ TOOL_CALLS: tuple[Column[CallRow], ...] = (
     ),
     Column("name", "str", "The tool.", lambda r: r.call.name),
     Column("status", "category", "`success`, `error`, `cancelled`, …", lambda r: r.call.status or None),
-    Column("args_chars", "Int64", "Characters of its arguments as JSON.", lambda r: _chars(r.call.args)),
-    Column(
-        "result_chars", "Int64", "Characters of its result as JSON; NA without one.", lambda r: _chars(r.call.result)
-    ),
+    Column("args_chars", "Int64", "Characters of its arguments as JSON.", lambda r: r.call.args_chars),
+    Column("result_chars", "Int64", "Characters of its result as JSON; NA without one.", lambda r: r.call.result_chars),
     Column("duration_s", "Float64", "Seconds from the answer to the result, where both are known.", _took),
-    Column("error", "str", "What went wrong, for a failed call.", lambda r: _error(r.call)),
-    Column("live", "boolean", "Whether its answer is still in the talk.", lambda r: r.row.live),
+    Column("error", "str", "What went wrong, for a failed call.", lambda r: r.call.error),
+    Column("live", "boolean", "Whether its answer is still in the talk.", lambda r: r.row.message.live),
 )
 
 

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 from gemnb.errors import FrameError
 from gemnb.frames.columns import Column, to_frame
-from gemnb.frames.rows import KINDS, MessageRow, token_value
+from gemnb.frames.rows import MessageRow, token_value
 from gemnb.model.cost import Cost
-from gemnb.model.records import as_count
+from gemnb.model.records import TOKEN_KINDS, as_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class Group:
     """What the answers of one group come to."""
 
     keys: Mapping[str, object]
-    tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOKEN_KINDS, 0))
     visible: int = 0
     cost_usd: float | None = None
     answers: int = 0
@@ -50,7 +50,7 @@ class Group:
 
     def add(self, answer: Billed) -> None:
         """Count one answer."""
-        for kind in KINDS:
+        for kind in TOKEN_KINDS:
             self.tokens[kind] += answer.tokens[kind]
         total = answer.tokens["total"]
         self.answers += 1
@@ -123,7 +123,7 @@ def _of(kind: str) -> Callable[[Group], int]:
 
 SUMS: tuple[Column[Group], ...] = (
     Column("answers", "Int64", "Answers, each once.", lambda g: g.answers),
-    *(Column(n, "Int64", f"Tokens spent: {n}; rewound and compressed answers too.", _of(n)) for n in KINDS),
+    *(Column(n, "Int64", f"Tokens spent: {n}; rewound and compressed answers too.", _of(n)) for n in TOKEN_KINDS),
     Column("visible", "Int64", "Total tokens of the answers still in a talk.", lambda g: g.visible),
     Column("cost_usd", "Float64", "US dollars, of the priced answers; NA where none is.", lambda g: g.cost_usd),
     Column("unpriced", "Int64", "Answers whose price is unknown.", lambda g: g.unpriced),
@@ -172,18 +172,18 @@ def usage_frame(
 def _billed(rows: Iterable[MessageRow], names: Sequence[str], zone: ZoneInfo) -> Iterator[Billed]:
     for row in rows:
         message = row.message
-        if message.tokens is None:
+        if not message.tokens:
             continue
-        values = {kind: token_value(message, kind) for kind in KINDS}
+        values = {kind: token_value(message, kind) for kind in TOKEN_KINDS}
         counts = {kind: as_count(value) for kind, value in values.items()}
-        odd = [kind for kind in KINDS if counts[kind] is None and values[kind] is not None]
+        odd = [kind for kind in TOKEN_KINDS if counts[kind] is None and values[kind] is not None]
         yield Billed(
             name=(message.id, message.timestamp),
             keys=tuple(KEYS[name].value(row, zone) for name in names),
             model=message.model,
             tokens={kind: count or 0 for kind, count in counts.items()},
             odd=(*odd, "at") if row.at is None else tuple(odd),
-            live=row.live,
+            live=message.live,
             cost=row.cost,
         )
 

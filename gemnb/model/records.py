@@ -14,6 +14,9 @@ MessageContent = str | Part | list[Any] | None
 """Text, one part, or a list of parts and strings."""
 
 
+TOKEN_KINDS = ("input", "cached", "output", "thoughts", "tool", "total")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
     """What one answer cost, as the API reported it; None where the file held no whole number."""
@@ -27,6 +30,10 @@ class Tokens:
     tool: int | None = None
     total: int | None = None
     """As reported; not always the sum of input, output, thoughts and tool."""
+
+    def __bool__(self) -> bool:
+        """Whether it tells any count."""
+        return self.total is not None or any(getattr(self, name) is not None for name in TOKEN_KINDS)
 
 
 LARGEST_COUNT = 2**53 - 1

@@ -59,7 +59,7 @@ def is_context_text(text: str) -> bool:
 
 def is_injected(message: Spoken) -> bool:
     """Whether `message` is a user message that holds injected context and nothing of a person's."""
-    return message.type == "user" and is_context_text(text_of(message.content)) and not _has_other_part(message.content)
+    return message.type == "user" and is_context_text(text_of(message.content)) and not has_other_part(message.content)
 
 
 def is_command(message: Spoken) -> bool:
@@ -71,9 +71,9 @@ def is_resumable(message: Spoken) -> bool:
     """Whether `message` by itself makes a session worth resuming (FORMAT.md 3 and 8)."""
     if message.type == "gemini":
         said = message.tool_calls or message.thoughts or text_of(message.content).strip()
-        return bool(said) or _has_other_part(message.content)
+        return bool(said) or has_other_part(message.content)
     if message.type == "user":
-        if _has_other_part(message.content):
+        if has_other_part(message.content):
             return True
         text = without_context(text_of(message.content))
         return bool(text) and not text.startswith(("/", "?"))
@@ -142,7 +142,7 @@ def clean_line(text: str) -> str:
     return " ".join(HALF.sub("\ufffd", UNSEEN.sub("", text)).split())
 
 
-def _has_other_part(content: MessageContent) -> bool:
+def has_other_part(content: MessageContent) -> bool:
     """Whether `content` has a part that is neither text nor a thought: a call, a response, a picture, a file."""
     if not content or isinstance(content, str):
         return False

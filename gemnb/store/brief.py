@@ -8,16 +8,13 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from gemnb.model.records import Damage
 from gemnb.store import codec
-from gemnb.store.journal import parse_line
+from gemnb.store.typed import typed_records
 
 LONG = 200
 """Bytes; a longer content of the model's holds something, whatever it is."""
 SOMETHING = "…"
 NOTHING = Raw(b"")
-MESSAGE = b'{"id":"'
-"""How the line of a message begins that any recorder wrote; one that begins otherwise is found just as well."""
 
 
 class Item(msgspec.Struct, gc=False):
@@ -74,29 +71,24 @@ class Brief(msgspec.Struct, rename=codec.ON_DISK, gc=False):
 
 def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
     """The records of `lines`, and a `Damage` for what is none; an odd line is decoded whole, as any reader does."""
-    message = msgspec.json.Decoder(BriefMessage).decode
-    other = msgspec.json.Decoder(Brief).decode
-    record: Any
-    offset = 0
-    for number, line in enumerate(lines, start=1):
-        try:
-            if line.startswith(MESSAGE):
-                record = message(line)
-                if record.type == "gemini" and len(record.content) > LONG and record.display_content is NOTHING:
-                    record.content = SOMETHING
-                else:
-                    _settle(record)
-            else:
-                record = other(line)
-                for told in (record,) if record.id is not None else (record.update or record).messages or ():
-                    _settle(told)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if not line.isspace():
-                for value in parse_line(line, number=number, offset=offset, salvage=salvage):
-                    yield value if isinstance(value, Damage) else _shortened(codec.line_of(value))
+    decode = msgspec.json.Decoder(BriefMessage).decode
+    decode_other = msgspec.json.Decoder(Brief).decode
+
+    def message(line: bytes) -> BriefMessage:
+        record = decode(line)
+        if record.type == "gemini" and len(record.content) > LONG and record.display_content is NOTHING:
+            record.content = SOMETHING  # type: ignore[assignment]
         else:
-            yield record
-        offset += len(line)
+            _settle(record)
+        return record
+
+    def other(line: bytes) -> Brief:
+        record = decode_other(line)
+        for told in (record,) if record.id is not None else (record.update or record).messages or ():
+            _settle(told)
+        return record
+
+    return typed_records(lines, message=message, other=other, whole=_shortened, salvage=salvage)
 
 
 def _shortened(line: codec.Line) -> codec.Line:

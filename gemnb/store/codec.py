@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gemnb.model.records import Header, JsonObject, Message, MessageContent, Thought, Tokens, ToolCall
+from gemnb.model.records import TOKEN_KINDS, Header, JsonObject, Message, MessageContent, Thought, Tokens, ToolCall
 
 T = TypeVar("T")
 
@@ -23,6 +23,7 @@ ON_DISK = {
     "tool_calls": "toolCalls",
     "start_time": "startTime",
     "last_updated": "lastUpdated",
+    "result_display": "resultDisplay",
 }
 
 
@@ -67,9 +68,9 @@ def line_of(raw: JsonObject) -> Line:
         timestamp=_text(raw.get("timestamp")),
         content=raw.get("content"),
         display_content=raw.get("displayContent"),
-        tokens=raw["tokens"] if isinstance(raw.get("tokens"), dict) else None,
-        thoughts=raw["thoughts"] if isinstance(raw.get("thoughts"), list) else None,
-        tool_calls=raw["toolCalls"] if isinstance(raw.get("toolCalls"), list) else None,
+        tokens=_told_tokens(raw.get("tokens")),
+        thoughts=_object_list(raw.get("thoughts")),
+        tool_calls=_object_list(raw.get("toolCalls")),
         model=_text(raw.get("model")),
         start_time=_text_or_unset(raw, "startTime"),
         last_updated=_text_or_unset(raw, "lastUpdated"),
@@ -112,7 +113,7 @@ def decode_message(raw: JsonObject) -> Message:
         content=_content(raw.get("content")),
         display_content=_content(raw.get("displayContent")),
         tokens=_tokens(raw.get("tokens")),
-        tool_calls=_objects(raw.get("toolCalls"), _tool_call),
+        tool_calls=decode_calls(raw.get("toolCalls")),
         thoughts=_objects(raw.get("thoughts"), _thought),
         model=_text(raw.get("model")),
     )
@@ -187,6 +188,16 @@ def decode_tokens(raw: object) -> Tokens | None:
     return _tokens(raw)
 
 
+def decode_calls(raw: object) -> tuple[ToolCall, ...]:
+    """The tool calls that the list `raw` tells; none where something else is among them or in its place."""
+    return _objects(raw, _tool_call)
+
+
+def _told_tokens(raw: object) -> JsonObject | None:
+    """`raw` where it is an object that tells something of a count."""
+    return raw if isinstance(raw, dict) and any(raw.get(kind) is not None for kind in TOKEN_KINDS) else None
+
+
 def _tokens(raw: object) -> Tokens | None:
     if not isinstance(raw, dict):
         return None
@@ -196,7 +207,7 @@ def _tokens(raw: object) -> Tokens | None:
 def _encode_tokens(tokens: Tokens | None) -> JsonObject | None:
     if tokens is None:
         return None
-    names = ("input", "output", "cached", "thoughts", "tool", "total")
+    names = ("input", "output", "cached", "thoughts", "tool", "total")  # the client's order
     return _present({name: getattr(tokens, name) for name in names})
 
 
@@ -263,9 +274,11 @@ def _same(one: object, other: object) -> bool:
 
 def _objects(raw: object, decode: Callable[[JsonObject], T]) -> tuple[T, ...]:
     """Each object of a list decoded; an empty tuple where something else is among them or in its place."""
-    if isinstance(raw, list) and all(isinstance(item, dict) for item in raw):
-        return tuple(decode(item) for item in raw)
-    return ()
+    return tuple(decode(item) for item in _object_list(raw) or ())
+
+
+def _object_list(raw: object) -> list[JsonObject] | None:
+    return raw if isinstance(raw, list) and all(isinstance(item, dict) for item in raw) else None
 
 
 def _content(raw: object) -> MessageContent:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import UNSET
 
@@ -14,7 +14,6 @@ from gemnb.model.records import Damage, JsonObject
 from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_injected, prompts, typed_text
 from gemnb.store import codec
-from gemnb.store.brief import brief_records
 from gemnb.store.codec import Line
 from gemnb.store.journal import BOM, open_regular, parse_lines, parse_whole
 
@@ -145,29 +144,37 @@ def _only_context(messages: list[Line]) -> bool:
     return bool(messages) and all(is_injected(message) for message in messages)
 
 
-def read_fold(path: Path, *, as_client: bool = False, steps: bool = False, brief: bool = False) -> Fold:
+class Records(Protocol):
+    """What makes records of lines."""
+
+    def __call__(self, lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
+        """A `Line`, or what stands in for one, for each record; a `Damage` for what is none."""
+
+
+def whole_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Line | Damage]:
+    """Every record with all that it has."""
+    for value in parse_lines(lines, salvage=salvage):
+        yield value if isinstance(value, Damage) else codec.line_of(value)
+
+
+def read_fold(path: Path, *, as_client: bool = False, steps: bool = False, records: Records = whole_records) -> Fold:
     """Fold the whole file at `path`, whatever its form; one line in memory at a time.
 
     Args:
         path: a session file.
         as_client: see `fold`.
         steps: see `fold`.
-        brief: decode only what a listing needs; messages have no tokens, and answers no text, then.
+        records: decodes the lines; others than `whole_records` decode fewer fields.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
     with open_regular(path) as file:
-        records = brief_records(file, salvage=not as_client) if brief else _records(file, salvage=not as_client)
-        found = fold(records, as_client=as_client, steps=steps, into=Fold(marked=file.peek(3).startswith(BOM)))
+        told = records(file, salvage=not as_client)
+        found = fold(told, as_client=as_client, steps=steps, into=Fold(marked=file.peek(3).startswith(BOM)))
         if not found.headers and (older := _older_form(file, found)):
             return older
     return found
-
-
-def _records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Line | Damage]:
-    for value in parse_lines(lines, salvage=salvage):
-        yield value if isinstance(value, Damage) else codec.line_of(value)
 
 
 def _older_form(file: Any, found: Fold) -> Fold | None:

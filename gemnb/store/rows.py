@@ -7,25 +7,29 @@ import pkgutil
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
+from gemnb.model.ledger import Ledger, make_ledger
 from gemnb.model.session import SessionInfo
 from gemnb.model.talk import clean_line, is_resumable, is_resumable_to_client, prompts, standing, typed_text
+from gemnb.store.brief import brief_records
+from gemnb.store.codec import Line
 from gemnb.store.index import Index
 from gemnb.store.paths import is_session_name, kind_of
 from gemnb.store.replay import Fold, first_prompt, id_from_name, parse_time, read_fold, times_of
+from gemnb.store.tabled import settled, tabled_records
 from gemnb.store.titles import title_of
 
 MAKERS = (
     "model/records.py",
     "model/talk.py",
-    *(f"store/{n}.py" for n in ("brief", "codec", "journal", "replay", "titles", "rows")),
+    *(f"store/{n}.py" for n in ("brief", "codec", "journal", "replay", "rows", "titles", "typed")),
 )
 """The code that a row comes from."""
 SETTLED_NS = 2_000_000_000
@@ -90,6 +94,34 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime) -> list[Session
     if index and (fresh or known):
         index.write(folder, fresh, gone=known)
     return rows
+
+
+def ledgers_of(folder: Path, *, now: datetime, calls: bool) -> Iterator[tuple[SessionInfo, Ledger | None]]:
+    """Every session file of a project's folder as a row that has no number yet, with its ledger; each is read once.
+
+    There is no ledger of a file that cannot be read. With `calls` each tool call is measured; else only told.
+    """
+    records = partial(tabled_records, calls=calls)
+    for _, path in _named_files(folder):
+        try:
+            status = os.lstat(path)
+            found = read_fold(path, records=records, steps=True)
+        except (OSError, ValueError) as error:
+            yield _unreadable(path, str(error)), None
+            continue
+        asked = list(prompts(found.live.values()))
+        row = _described(found, path, status, asked=asked)
+        if row.last_updated and row.last_updated > now + timedelta(days=1):
+            row = _with_file_time(row, status.st_mtime)
+        yield row, ledger_in(found, asked)
+
+
+def ledger_in(found: Fold, asked: Iterable[Line]) -> Ledger:
+    """The ledger of a file, from its fold and its prompts."""
+    live = [settled(line) for line in found.live.values()]
+    paid = [settled(line) for line in found.known.values() if line.tokens and line.id not in found.live]
+    cuts = [(step.kind, [line.id or "" for line in step.before], step.after) for step in found.steps]
+    return make_ledger(live, paid, asked={line.id for line in asked if line.id is not None}, cuts=cuts)
 
 
 def session_files(folder: Path) -> Iterator[Path]:
@@ -170,7 +202,8 @@ def _read(path: Path, status: os.stat_result) -> SessionInfo:
     if not stat.S_ISREG(status.st_mode):
         return _unreadable(path, "a link or a device, not a file")
     try:
-        return _described(read_fold(path, brief=True), path, size=status.st_size, mtime=status.st_mtime)
+        found = read_fold(path, records=brief_records)
+        return _described(found, path, status, asked=list(prompts(found.live.values())))
     except (OSError, ValueError) as error:
         return _unreadable(path, str(error))
 
@@ -186,11 +219,10 @@ def _with_file_time(row: SessionInfo, mtime: float) -> SessionInfo:
     return replace(row, last_updated=datetime.fromtimestamp(mtime, row.last_updated.tzinfo), time_note=note)
 
 
-def _described(found: Fold, path: Path, *, size: int, mtime: float) -> SessionInfo:
-    """The row of one file, from its fold; only what the file itself says."""
-    started, updated = times_of(found, mtime)
+def _described(found: Fold, path: Path, status: os.stat_result, *, asked: Sequence[Line]) -> SessionInfo:
+    """The row of one file, from its fold and its prompts; only what the file itself says."""
+    started, updated = times_of(found, status.st_mtime)
     own_id = found.meta.get("session_id")
-    asked = list(prompts(found.live.values()))
     prompt = typed_text(asked[0]) if asked else None
     summary = found.meta.get("summary")
     kind = found.meta.get("kind") or "main"
@@ -209,7 +241,7 @@ def _described(found: Fold, path: Path, *, size: int, mtime: float) -> SessionIn
         hidden_because=why,
         risk=_own_risk(found, path, state),
         path=path,
-        size_bytes=size,
+        size_bytes=status.st_size,
         kind=kind,
         damage_count=len(found.damage),
     )

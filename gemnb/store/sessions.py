@@ -15,12 +15,13 @@ from gemnb.errors import (
     UnknownSessionError,
     UnreadableSessionError,
 )
+from gemnb.model.ledger import Ledger
 from gemnb.model.session import Session, SessionInfo
 from gemnb.store import replay
 from gemnb.store.index import Index
 from gemnb.store.paths import artifacts, kind_of, short_id_of
 from gemnb.store.replay import id_from_name
-from gemnb.store.rows import rows_of, session_files
+from gemnb.store.rows import ledgers_of, rows_of, session_files
 
 Clock = Callable[[], datetime]
 SHORT_ID = 8
@@ -74,6 +75,17 @@ class SessionStore:
         rows = [row for folder in self.folders for row in rows_of(folder, index=self._index, now=now)]
         shown, rest = arranged(rows, current=current)
         return shown + rest if hidden else shown
+
+    def ledgers(self, *, calls: bool = False, current: str | None = None) -> Sequence[tuple[SessionInfo, Ledger]]:
+        """Every session that can be read, hidden ones after the others, with its ledger; each file is read once.
+
+        With `calls` each tool call is measured; else only its end is told.
+        """
+        now = self._clock()
+        found = [one for folder in self.folders for one in ledgers_of(folder, now=now, calls=calls)]
+        ledgers = {row.path: ledger for row, ledger in found}
+        shown, rest = arranged((row for row, _ in found), current=current)
+        return [(row, ledger) for row in (*shown, *rest) if row.state != "unreadable" and (ledger := ledgers[row.path])]
 
     def find(self, identifier: str | int, *, current: str | None = None) -> SessionInfo:
         """The session that `identifier` names; see `resolve`."""

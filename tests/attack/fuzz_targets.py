@@ -10,21 +10,27 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from gemnb.errors import MemoryFileError
+from gemnb.model.ledger import ledger_of
 from gemnb.model.records import Damage
+from gemnb.model.talk import prompts
 from gemnb.services.memory_imports import Resolver
 from gemnb.services.memory_inbox import apply_proposal, read_inbox
 from gemnb.services.projection import history
 from gemnb.services.retention_policy import policy_of
+from gemnb.store.brief import brief_records
 from gemnb.store.journal import parse_json, parse_lines, to_line
 from gemnb.store.paths import is_slug
 from gemnb.store.projects import Projects, read_marker
 from gemnb.store.replay import Fold, read_fold, read_session
+from gemnb.store.rows import ledger_in
 from gemnb.store.settings import load_settings
+from gemnb.store.tabled import tabled_records
 
 Target = Callable[[bytes, Path], None]
 
@@ -63,11 +69,16 @@ def fold(data: bytes, folder: Path) -> None:
     path = written(data, folder / NAME)
 
     whole = read_fold(path)
-    brief = read_fold(path, brief=True)
+    brief = read_fold(path, records=brief_records)
+    tabled = [read_fold(path, records=partial(tabled_records, calls=calls), steps=True) for calls in (False, True)]
     read_fold(path, as_client=True)
     session = read_session(path)
 
     assert ids(whole) == ids(brief) == [m.id for m in session.messages]
+    for found in tabled:
+        assert [(e.id, e.text, e.tokens) for e in ledger_in(found, prompts(found.live.values())).entries] == [
+            (e.id, e.text, e.tokens) for e in ledger_of(session).entries
+        ]
     assert len(whole.damage) == len(session.damage)
     assert isinstance(session.id, str) and set(session.usage) <= set(whole.known)
     assert path.read_bytes() == data

@@ -1,0 +1,45 @@
+"""Lines to records with fewer fields than the file has: what no reader asks for is skipped, not decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from gemnb.model.records import Damage
+from gemnb.store import codec
+from gemnb.store.journal import parse_line
+
+MESSAGE = b'{"id":"'
+"""How the line of a message begins that any recorder wrote; one that begins otherwise is found just as well."""
+
+
+def typed_records(
+    lines: Iterable[bytes],
+    *,
+    message: Callable[[bytes], Any],
+    other: Callable[[bytes], Any],
+    whole: Callable[[codec.Line], Any],
+    salvage: bool,
+) -> Iterator[Any]:
+    """The records of `lines`, and a `Damage` for what is none.
+
+    Args:
+        lines: of a session file.
+        message: decodes the line of a message.
+        other: decodes any line.
+        whole: an odd line is decoded whole, as any reader does; makes of that what the others would have.
+        salvage: see `parse_lines`.
+    """
+    offset = 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = message(line) if line.startswith(MESSAGE) else other(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if not line.isspace():
+                for value in parse_line(line, number=number, offset=offset, salvage=salvage):
+                    yield value if isinstance(value, Damage) else whole(codec.line_of(value))
+        else:
+            yield record
+        offset += len(line)
