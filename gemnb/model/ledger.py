@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from gemnb.model.outcome import NOTED
 from gemnb.model.records import JsonObject, Tokens, text_of
@@ -109,15 +109,12 @@ def ledger_of(session: Session, *, calls: bool = False) -> Ledger:
     """The ledger of a session that was loaded; with `calls` each tool call is measured."""
     cuts = [(step.kind, step.before, step.after) for step in session.history]
     asked = {message.id for message in prompts(session.messages)}
-    ledger = make_ledger(session.messages, session.usage.values(), asked=asked, cuts=cuts)
-    if not calls:
-        return ledger
-    told = {**session.usage} | {message.id: message for message in session.messages}
-    entries = [entry._replace(calls=[measured(call) for call in told[entry.id].tool_calls]) for entry in ledger.entries]
-    return ledger._replace(entries=entries)
+    return make_ledger(session.messages, session.usage.values(), asked=asked, cuts=cuts, calls=calls)
 
 
-def make_ledger(live: Sequence[Told], known: Iterable[Told], *, asked: Collection[str], cuts: Sequence[Cut]) -> Ledger:
+def make_ledger(
+    live: Sequence[Told], known: Iterable[Told], *, asked: Collection[str], cuts: Sequence[Cut], calls: bool = False
+) -> Ledger:
     """The ledger of the talk `live`.
 
     Args:
@@ -125,15 +122,18 @@ def make_ledger(live: Sequence[Told], known: Iterable[Told], *, asked: Collectio
         known: every message ever seen; those without tokens do not count.
         asked: ids of the prompts.
         cuts: what took messages out of the talk.
+        calls: measure the tool calls that are not.
     """
     ended = _outcomes(live, asked)
     entries = []
     turn = 0
     for message in live:
         turn += message.id in asked
-        entries.append(_entry(message, True, turn or None, ended.get(message.id)))
+        entries.append(_entry(message, True, turn or None, ended.get(message.id), calls))
     held = {message.id for message in live}
-    entries += [_entry(message, False, None, None) for message in known if message.id not in held and message.tokens]
+    entries += [
+        _entry(message, False, None, None, calls) for message in known if message.id not in held and message.tokens
+    ]
     rewound = sum(kind == "rewind" for kind, _, _ in cuts)
     return Ledger(entries, rewound, _compressions(cuts, live))
 
@@ -151,7 +151,8 @@ def measured(call: Made) -> Call:
     )
 
 
-def _entry(message: Told, live: bool, turn: int | None, outcome: str | None) -> Entry:
+def _entry(message: Told, live: bool, turn: int | None, outcome: str | None, calls: bool) -> Entry:
+    made: Sequence[Any] = message.tool_calls or ()
     return Entry(
         message.id,
         message.type or None,
@@ -159,7 +160,7 @@ def _entry(message: Told, live: bool, turn: int | None, outcome: str | None) -> 
         message.model,
         text_of(message.content),
         message.tokens or None,
-        message.tool_calls or (),
+        [call if isinstance(call, Call) else measured(call) for call in made] if calls else made,
         message.extra,
         live,
         turn,

@@ -87,7 +87,7 @@ def is_resumable_to_client(message: Spoken) -> bool:
     text = text_of(message.content).strip()
     first = next(parts_of(message.content or ""), {})
     if not text or "text" not in first:
-        return bool(text) or _has_other_part(message.content)
+        return bool(text) or has_other_part(message.content)
     return not text.startswith(("/", "?", *(f"<{tag}>" for tag in CONTEXT_TAGS)))
 
 

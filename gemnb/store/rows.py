@@ -113,15 +113,15 @@ def ledgers_of(folder: Path, *, now: datetime, calls: bool) -> Iterator[tuple[Se
         row = _described(found, path, status, asked=asked)
         if row.last_updated and row.last_updated > now + timedelta(days=1):
             row = _with_file_time(row, status.st_mtime)
-        yield row, ledger_in(found, asked)
+        yield row, ledger_in(found, asked, calls=calls)
 
 
-def ledger_in(found: Fold, asked: Iterable[Line]) -> Ledger:
+def ledger_in(found: Fold, asked: Iterable[Line], *, calls: bool) -> Ledger:
     """The ledger of a file, from its fold and its prompts."""
     live = [settled(line) for line in found.live.values()]
     paid = [settled(line) for line in found.known.values() if line.tokens and line.id not in found.live]
     cuts = [(step.kind, [line.id or "" for line in step.before], step.after) for step in found.steps]
-    return make_ledger(live, paid, asked={line.id for line in asked if line.id is not None}, cuts=cuts)
+    return make_ledger(live, paid, asked={line.id or "" for line in asked}, cuts=cuts, calls=calls)
 
 
 def session_files(folder: Path) -> Iterator[Path]:
@@ -234,7 +234,7 @@ def _described(found: Fold, path: Path, status: os.stat_result, *, asked: Sequen
         prompt=clean_line(prompt) if prompt is not None else None,
         started_at=started,
         last_updated=updated,
-        client_updated=_client_updated(found, mtime),
+        client_updated=_client_updated(found, status.st_mtime),
         message_count=len(found.live),
         user_turns=len(asked),
         state=state,

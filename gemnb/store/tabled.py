@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gemnb.model.ledger import Made, measured
-from gemnb.model.records import JsonObject, MessageContent, Tokens, text_of
+from gemnb.model.records import JsonObject, MessageContent, Tokens, parts_of, text_of
 from gemnb.model.talk import has_other_part
 from gemnb.store import codec
 from gemnb.store.typed import typed_records
@@ -156,8 +156,10 @@ def _odd(line: codec.Line, measure: Callable[[Any], Any]) -> Odd:
 
 
 def _spoken(content: MessageContent) -> MessageContent:
-    """The text of `content`, beside a mark where it holds something else."""
+    """The text of `content`, beside a mark where it holds something else; before it, where it begins with that."""
     if content is None or isinstance(content, str):
         return content
     text = text_of(content)
-    return [text, OTHER] if has_other_part(content) else text
+    if not has_other_part(content):
+        return text
+    return [text, OTHER] if "text" in next(parts_of(content)) else [OTHER, text]

@@ -70,14 +70,15 @@ def fold(data: bytes, folder: Path) -> None:
 
     whole = read_fold(path)
     brief = read_fold(path, records=brief_records)
-    tabled = [read_fold(path, records=partial(tabled_records, calls=calls), steps=True) for calls in (False, True)]
+    tabled = {c: read_fold(path, records=partial(tabled_records, calls=c), steps=True) for c in (False, True)}
     read_fold(path, as_client=True)
     session = read_session(path)
 
     assert ids(whole) == ids(brief) == [m.id for m in session.messages]
-    for found in tabled:
-        assert [(e.id, e.text, e.tokens) for e in ledger_in(found, prompts(found.live.values())).entries] == [
-            (e.id, e.text, e.tokens) for e in ledger_of(session).entries
+    for calls, found in tabled.items():
+        entries = ledger_in(found, prompts(found.live.values()), calls=calls).entries
+        assert [(e.id, e.text, e.tokens, len(e.calls)) for e in entries] == [
+            (e.id, e.text, e.tokens, len(e.calls)) for e in ledger_of(session).entries
         ]
     assert len(whole.damage) == len(session.damage)
     assert isinstance(session.id, str) and set(session.usage) <= set(whole.known)
