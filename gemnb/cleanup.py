@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from gemnb.model.session import SessionInfo
 from gemnb.services import retention
 from gemnb.services.client_cleanup import client_deletions
 from gemnb.services.rescue import Rescue, rescue
-from gemnb.services.retention import Candidate, RetentionPlan
+from gemnb.services.retention import Candidate, CleanupResult, RetentionPlan
 from gemnb.services.retention_policy import policy_of
 from gemnb.services.tool_outputs import plan_outputs
+from gemnb.store import last_cleaning
+from gemnb.store.last_cleaning import LastCleaning
 from gemnb.store.moving import Disposed, dispose, remove
 from gemnb.store.outputs import tool_outputs
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
@@ -49,6 +51,7 @@ class Cleanup:
         clock: Callable[[], datetime],
     ) -> None:
         self.store = store
+        self.own = own
         self.trash = Trash(own / "trash", store=home / ".gemini", clock=clock)
         self.archive = Trash(own / "archive", store=home / ".gemini", clock=clock)
         self.trash_days = TRASH_DAYS
@@ -96,7 +99,13 @@ class Cleanup:
             return plan
         found = [output for folder in self.store.folders for output in tool_outputs(folder)]
         outputs = plan_outputs(found, policy, now=now, spared=self._spared(plan, rows))
-        return replace(plan, outputs=outputs, _delete_outputs=partial(self._clean_outputs, batch))
+        return replace(plan, outputs=outputs, _delete_outputs=partial(self._clean_outputs, batch), _done=self._note)
+
+    def _note(self, done: CleanupResult) -> None:
+        at = self._clock().astimezone(UTC).isoformat()
+        project = self.store.folders[0].name if self.store.folders else ""
+        told = LastCleaning(at, project, done.deleted, done.skipped, done.failed, done.outputs, done.purged)
+        last_cleaning.write(self.own, told)
 
     def _spared(self, plan: RetentionPlan, rows: Sequence[SessionInfo]) -> Callable[[str], bool]:
         """Tells of a session's id whether its outputs stay or go with it: all but those of a whole one that is kept."""

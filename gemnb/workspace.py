@@ -40,6 +40,7 @@ from gemnb.store.paths import (
     home_folder,
     index_file,
     is_file_name,
+    own_folder,
     private_folder,
     project_hash,
     session_file_name,
@@ -521,15 +522,6 @@ def open_workspace(
 def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
     """Every project of the store below `home` (by default as in `open_workspace`), orphans too."""
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
-
-
-def own_folder(home: Path, environ: Mapping[str, str]) -> Path:
-    """Where gemnb keeps trash and archive: among the person's data, or beside a store that lies elsewhere."""
-    if home != Path(environ.get("HOME") or Path.home()):
-        return home / ".gemnb"
-    from platformdirs import user_data_path
-
-    return user_data_path("gemnb", appauthor=False)
 
 
 def _fraction(value: object) -> float:

@@ -30,7 +30,20 @@ TOLD = {
         "older than maxAge",
     ),
     "resume": ("[timeout]", "You asked: **Which of the columns", "before-the-report"),
-    "retention": ("older than maxAge", "delete", "maxAge = '90d'"),
+    "retention": (
+        "older than maxAge",
+        "maxAge = '90d'",
+        "sessions deleted, ",
+        "`%sessions retention --undo` brings them back",
+        "sessions are left; ",
+        "sessions are back, as they were.",
+        "as long as before? True",
+        "holds nothing that it can resume",
+        "an empty start-up file of its own went to the trash",
+        "No conversation is at risk from the terminal client.",
+        "a copy is in the archive",
+        "Is it back, byte for byte? True",
+    ),
     "usage": ("Cache hit rate: ", "run_shell_command", "gemini-2.5-pro"),
 }
 """What matters in the outputs of each."""

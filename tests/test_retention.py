@@ -16,6 +16,7 @@ from support import NOW, SID, TALK, header, tree
 
 import gemnb
 from gemnb.model.session import SessionInfo
+from gemnb.services.doctor import examine
 from gemnb.services.retention import plan
 from gemnb.services.retention_policy import Policy, parse_age
 
@@ -284,3 +285,20 @@ def test_a_rewind_that_leaves_nothing_to_resume_says_what_that_means(ws: gemnb.W
 
     with pytest.warns(gemnb.GemnbWarning, match="terminal client would delete"):
         chat.rewind(1)
+
+
+def test_the_doctor_tells_of_the_last_cleaning(
+    ws: gemnb.Workspace, write_session: Write, root: Path, home: Path
+) -> None:
+    def told() -> str:
+        return next(str(finding) for finding in examine(root, {"HOME": str(home)}) if finding.name == "retention")
+
+    assert "never applied" in told() and "holds 0 deletions" in told()
+    old(write_session, 1, days=40)
+    old(write_session, 2, days=4)
+    own = gemnb.open_workspace(root, home=home, clock=lambda: NOW, environ={"HOME": str(home)})
+    own.retention().apply()
+    assert "last applied 2026-05-20 12:00 UTC in app: 1 sessions went to the trash" in told()
+    assert "1 stayed, 0 failed" in told() and "holds 1 deletions" in told()
+    (own.cleanup.own / "last-cleaning.json").write_text('{"at": [')
+    assert "never applied" in told()

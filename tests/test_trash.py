@@ -15,7 +15,7 @@ from support import NOW, SID, TALK, header
 
 import gemnb
 from gemnb.errors import TrashError
-from gemnb.workspace import own_folder
+from gemnb.store.paths import own_folder
 
 Write = Callable[..., Path]
 

@@ -7,16 +7,19 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from gemnb.services.genai import KEY_NAMES
+from gemnb.store import last_cleaning
 from gemnb.store.index import Index
-from gemnb.store.paths import home_folder, index_file
+from gemnb.store.paths import home_folder, index_file, own_folder
 from gemnb.store.projects import Projects
 from gemnb.store.rows import rows_version
 from gemnb.store.settings import load_settings
+from gemnb.store.trash import Trash
 
 PACKAGES = ("gemnb", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "pandas", "google-genai")
 
@@ -51,6 +54,7 @@ def examine(root: Path, environ: Mapping[str, str]) -> list[Finding]:
         _key(environ),
         _recording(home, str(root)),
         _index(),
+        _retention(home, environ),
         *_widgets(),
         *_versions(),
     ]
@@ -115,6 +119,15 @@ def _recording(home: Path, root: str) -> Finding:
         told = f"{free:,} bytes are free in {there}"
         return Finding("recording", told, well=False, advice="make room: talks go on unrecorded on a full disk")
     return Finding("recording", f"talks are kept in {chats}")
+
+
+def _retention(home: Path, environ: Mapping[str, str]) -> Finding:
+    """What the last cleaning did, and what of it can be brought back."""
+    own = own_folder(home, environ)
+    last = last_cleaning.read(own)
+    held = len(Trash(own / "trash", store=home / ".gemini", clock=lambda: datetime.now(UTC)).entries())
+    told = f"last applied {last}" if last else "never applied from here"
+    return Finding("retention", f"{told}; the trash {own / 'trash'} holds {held} deletions")
 
 
 def _index() -> Finding:

@@ -81,6 +81,8 @@ class RetentionPlan:
     outputs: tuple[OutputCandidate, ...] = ()
     """Every tool output that does not go with one of `candidates`, and what the policy says of it."""
     _delete_outputs: DeleteOutputs = field(repr=False, default=lambda _paths, _purge: ())
+    _done: Callable[[CleanupResult], None] = field(repr=False, default=lambda _result: None)
+    """Is told what an execution did."""
 
     @property
     def due(self) -> tuple[Candidate, ...]:
@@ -139,7 +141,10 @@ class RetentionPlan:
         outputs = self._apply_outputs(purge, gone, stayed)
         total = len(self.candidates)
         skipped = total - deleted - failed
-        return CleanupResult(total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs)
+        result = CleanupResult(total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs)
+        if gone or stayed:
+            self._done(result)
+        return result
 
     def _apply_outputs(self, purge: bool, gone: list[Path], stayed: list[tuple[Path, str]]) -> int:
         """Delete the outputs that are due, add to what is gone and what stayed; how many went."""

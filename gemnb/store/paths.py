@@ -31,6 +31,15 @@ def home_folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("GEMINI_CLI_HOME") or environ.get("HOME") or Path.home())
 
 
+def own_folder(home: Path, environ: Mapping[str, str]) -> Path:
+    """Where gemnb keeps trash and archive: among the person's data, or beside a store that lies elsewhere."""
+    if home != Path(environ.get("HOME") or Path.home()):
+        return home / ".gemnb"
+    from platformdirs import user_data_path
+
+    return user_data_path("gemnb", appauthor=False)
+
+
 def index_file() -> Path:
     """Where what listings read is remembered: in the person's cache folder, never in a store."""
     from platformdirs import user_cache_path
