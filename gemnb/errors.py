@@ -15,7 +15,6 @@ GemnbError
 ├── UnsafePathError              UNSAFE_PATH
 ├── CheckpointError              INVALID_CHECKPOINT
 ├── TrashError                   TRASH
-├── SettingsError                INVALID_SETTINGS
 ├── TurnLimitError               TURN_LIMIT
 ├── PromptError                  INVALID_PROMPT
 ├── LlmError                     LLM_ERROR
@@ -36,11 +35,21 @@ from typing import ClassVar
 
 
 class GemnbWarning(UserWarning):
-    """Something a person should know, which stops nothing."""
+    """Something a person should know, which stops nothing.
+
+    >>> warnings.simplefilter("ignore", gemnb.GemnbWarning)
+    """
 
 
 class GemnbError(Exception):
-    """Base of every error that gemnb raises on purpose; its message says what to do next."""
+    """Base of every error that gemnb raises on purpose; its message says what to do next.
+
+    >>> try:
+    ...     ws.load(99)
+    ... except gemnb.GemnbError as error:
+    ...     print(error.code)
+    INVALID_SESSION_IDENTIFIER
+    """
 
     code: ClassVar[str] = "GEMNB_ERROR"
     """Stable name for programs, the Gemini CLI's where it has one; messages may change."""
@@ -164,12 +173,6 @@ class TrashError(GemnbError):
     """A deletion that cannot be undone as asked; nothing was moved."""
 
     code = "TRASH"
-
-
-class SettingsError(GemnbError):
-    """A setting that gemnb cannot work with."""
-
-    code = "INVALID_SETTINGS"
 
 
 class TurnLimitError(GemnbError):

@@ -4,6 +4,9 @@ They are pictures (matplotlib): in a saved notebook they show in JupyterLab, on 
 makes, without a kernel, a network or trust in the notebook, and they read the same in light and dark.
 
     gemnb.plots.usage(gemnb.usage_df("all", by=["month", "model"]))
+
+>>> gemnb.plots.usage(gemnb.usage_df(by=["month", "model"])).title
+'Spent by month and model'
 """
 
 from __future__ import annotations

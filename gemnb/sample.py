@@ -48,6 +48,10 @@ def make_sample_store(folder: Path, *, now: datetime | None = None, seed: int = 
 
     Returns:
         The home, and the folder of the main project.
+
+    >>> home, project = make_sample_store(Path("sample").absolute())
+    >>> len(gemnb.open_workspace(project, home=home).sessions())
+    24
     """
     made = random.Random(seed)
     now = (now or datetime.now(UTC)).astimezone(UTC)

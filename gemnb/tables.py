@@ -48,6 +48,10 @@ def sessions_df(source: Source = None, *, hidden: bool = False, prices: Prices =
 
     Raises:
         FrameError: `source` or `prices` is none of these.
+
+    >>> df = gemnb.sessions_df()
+    >>> df.nlargest(1, "cost_usd")["title"].item()
+    'The yearly report, step by step'
     """
     price = price_of(prices)
     return frames.sessions_frame(_rows(source, hidden=hidden, price=price), _facts(source, price))
@@ -57,13 +61,22 @@ def messages_df(source: Source = None, *, hidden: bool = False, prices: Prices =
     """One row a message: those of the talk, and those that a rewind or a compression took away but that were paid for.
 
     Sub-agents' talks are among them (`kind`, `parent_id`). Arguments as for `sessions_df`.
+
+    >>> df = gemnb.messages_df(ws.load(19))
+    >>> int((df["type"] == "gemini").sum())
+    13
     """
     price = price_of(prices)
     return frames.messages_frame(_messages(source, hidden=hidden, price=price), _facts(source, price))
 
 
 def tool_calls_df(source: Source = None, *, hidden: bool = False) -> pd.DataFrame:
-    """One row a tool call, however often it was recorded. Arguments as for `sessions_df`."""
+    """One row a tool call, however often it was recorded. Arguments as for `sessions_df`.
+
+    >>> df = gemnb.tool_calls_df("all")
+    >>> df.loc[df["status"] == "error", "name"].value_counts().index[0]
+    'read_file'
+    """
     return frames.tool_calls_frame(_messages(source, hidden=hidden, price=_no_price, calls=True), _facts(source))
 
 
@@ -90,6 +103,10 @@ def usage_df(
 
     Raises:
         FrameError: an unknown group, zone, source or price.
+
+    >>> df = gemnb.usage_df(by=["model"])
+    >>> list(df["model"])
+    ['gemini-2.5-flash', 'gemini-2.5-flash-lite', 'gemini-2.5-pro']
     """
     price = price_of(prices)
     rows = _messages(source, hidden=True, price=price)
@@ -100,6 +117,10 @@ def retention_df(source: Source = None, *, prices: Prices = "list") -> pd.DataFr
     """One row a session that is listed: what the settings' retention would do with it, why and when.
 
     Nothing is deleted. Columns as the README has them; arguments as for `sessions_df`, but no sessions.
+
+    >>> df = gemnb.retention_df()
+    >>> df["decision"].unique().tolist()
+    ['keep']
     """
     price = price_of(prices)
     return retention_frame(_planned(source, price), _facts(source, price))

@@ -105,7 +105,12 @@ def _usage(told: Mapping[str, Any], turns: Sequence[Turn], parts: Sequence[Part]
 
 
 class DemoLlm(ScriptedLlm):
-    """The scripted model of the tour: it says what it is and what it was asked, sums a talk up, and calls tools."""
+    """The scripted model of the tour: it says what it is and what it was asked, sums a talk up, and calls tools.
+
+    >>> said = "".join(chunk.text for chunk in DemoLlm().stream([Turn.prompt("How many rivers?")]))
+    >>> said.splitlines()[2]
+    'You asked: **How many rivers?**'
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +128,11 @@ class DemoLlm(ScriptedLlm):
 
 
 def demo_llm() -> DemoLlm:
-    """The model that answers where `GEMNB_LLM=scripted` asks for it."""
+    """The model that answers where `GEMNB_LLM=scripted` asks for it.
+
+    >>> demo_llm().name
+    'scripted'
+    """
     return DemoLlm()
 
 

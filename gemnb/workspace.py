@@ -59,6 +59,10 @@ class Workspace:
     """One project: its sessions, the model that answers, and the chat that is current.
 
     Made by `open_workspace`. Looking at anything writes nothing.
+
+    >>> ws = gemnb.open_workspace()
+    >>> ws.resume("latest").send("Which rivers are left?").outcome
+    <Outcome.COMPLETED: 'completed'>
     """
 
     def __init__(
@@ -108,17 +112,29 @@ class Workspace:
 
     @property
     def slug(self) -> str:
-        """Name of the project's folder in the store: the one it has, else the one it would get."""
+        """Name of the project's folder in the store: the one it has, else the one it would get.
+
+        >>> ws.slug
+        'rivers'
+        """
         return self._folders[0].name if self._folders else self._projects.propose(self.root)
 
     @property
     def folder(self) -> Path:
-        """The project's folder in the store; it may not be there yet."""
+        """The project's folder in the store; it may not be there yet.
+
+        >>> ws.folder.name
+        'rivers'
+        """
         return self._projects.tmp / self.slug
 
     @property
     def settings(self) -> Settings:
-        """The merged settings, read anew."""
+        """The merged settings, read anew.
+
+        >>> ws.settings.get("model.maxSessionTurns").source
+        'default'
+        """
         return load_settings(self.home, self.root, environ=self._environ)
 
     @property
@@ -127,6 +143,12 @@ class Workspace:
 
         Raises:
             NoKeyError: there is no key to ask one with.
+
+        >>> ws.llm.name
+        'scripted'
+        >>> ws.llm = gemnb.testing.ScriptedLlm("Forty-two.")
+        >>> ws.new_chat().send("How many rivers?").text
+        'Forty-two.'
         """
         if self._llm is not None:
             return self._llm
@@ -142,7 +164,11 @@ class Workspace:
         self._llm = llm
 
     def sessions(self, *, hidden: bool = False) -> list[SessionInfo]:
-        """This project's sessions, numbered as the client numbers them; with `hidden`, the rest after them."""
+        """This project's sessions, numbered as the client numbers them; with `hidden`, the rest after them.
+
+        >>> ws.sessions()[18].title
+        'The yearly report, step by step'
+        """
         return self.store.list(hidden=hidden, current=self._current)
 
     def ledgers(self, *, calls: bool = False) -> Sequence[tuple[SessionInfo, Ledger]]:
@@ -156,6 +182,9 @@ class Workspace:
             everywhere: of every project of the store.
             worktrees: also of the other worktrees of this project's repository.
             hidden: also those that a list does not show, each with the reason.
+
+        >>> len(ws.listing(worktrees=True))
+        28
         """
         rows: list[SessionInfo] = []
         if everywhere or worktrees:
@@ -178,6 +207,9 @@ class Workspace:
             NoSessionsError: the project has none.
             UnknownSessionError: it names none.
             AmbiguousSessionError: more than one id begins so.
+
+        >>> ws.find("latest").index
+        24
         """
         if isinstance(identifier, SessionInfo):
             return identifier
@@ -198,15 +230,27 @@ class Workspace:
 
         Raises:
             UnreadableSessionError: its file cannot be read.
+
+        >>> ws.load(19).messages[1].text[:28]
+        'We write the yearly report o'
         """
         return self.store.load(self.find(identifier))
 
     def history(self, identifier: str | int) -> ChatHistory:
-        """What the model would be sent of a session, and what was mended for it."""
+        """What the model would be sent of a session, and what was mended for it.
+
+        >>> [turn.role for turn in ws.history(19).turns][:3]
+        ['user', 'model', 'user']
+        """
         return history(self.load(identifier).messages)
 
     def new_chat(self) -> Chat:
-        """Start a new session, which becomes the current one; its file is made with its first prompt."""
+        """Start a new session, which becomes the current one; its file is made with its first prompt.
+
+        >>> chat = ws.new_chat()
+        >>> chat.send("How many rivers?").outcome
+        <Outcome.COMPLETED: 'completed'>
+        """
         now = self.clock()
         header = Header(
             session_id=self._new_session_id(),
@@ -231,6 +275,10 @@ class Workspace:
             NoSessionsError: the project has none.
             UnknownSessionError: the identifier names none.
             OtherProjectError: the row is of another project, and not to be forked.
+
+        >>> chat = ws.resume(19)
+        >>> chat.last_prompt
+        'Add a footnote about the old surveys, then stop for today.'
         """
         try:
             info = self.find(identifier)
@@ -254,6 +302,9 @@ class Workspace:
         Raises:
             CurrentSessionError: it is the current one.
             OtherProjectError: the row is of another project.
+
+        >>> ws.delete(2).title
+        'Docs: install section'
         """
         return self.cleanup.delete(self._own(self.find(identifier)), purge=purge)
 
@@ -265,6 +316,11 @@ class Workspace:
 
         Raises:
             TrashError: the trash holds none, or something stands in the way; nothing was moved.
+
+        >>> _ = ws.delete(2)
+        >>> print(ws.undo_deletion())
+        1 session is back, as it was.
+          Docs: install section [48f0c40d-6b48-4f55-a922-fa3410c0c78c]
         """
         return self.cleanup.undo(how)
 
@@ -278,6 +334,9 @@ class Workspace:
             projects: `current`, or `all` for every project of the store.
             hidden: also in sessions that a listing does not show.
             limit: the most hits.
+
+        >>> [hit.after for hit in ws.search("old surveys")]
+        [', then stop for today.']
         """
         every = projects == "all"
         stores = [self._store(partial(_only, p.folder)) for p in self.projects()] if every else [self.store]
@@ -285,7 +344,12 @@ class Workspace:
         return search(query, rows, self.store.load, limit=limit, known=self.spellings)
 
     def memory(self) -> Memory:
-        """The memory files that a new talk is given, read now."""
+        """The memory files that a new talk is given, read now.
+
+        >>> path = ws.memory().add("Run the tests with pytest -q")
+        >>> path.name
+        'GEMINI.md'
+        """
         told = self.settings.get("context.fileName").value
         names = [
             name
@@ -297,7 +361,12 @@ class Workspace:
         )
 
     def reload_memory(self) -> Memory:
-        """The memory files, read now; the current talk is given them from its next prompt on."""
+        """The memory files, read now; the current talk is given them from its next prompt on.
+
+        >>> path = ws.memory().add("Run the tests with pytest -q")
+        >>> "pytest -q" in ws.reload_memory().text
+        True
+        """
         memory = self.memory()
         self._given[:] = [memory.text or None]
         return memory
@@ -311,6 +380,9 @@ class Workspace:
 
         Raises:
             MemoryFileError: the inbox cannot be written.
+
+        >>> len(ws.suggest_memory())
+        1
         """
         memory = self.memory()
         try:
@@ -321,7 +393,11 @@ class Workspace:
         return memory.inbox(*looked.notes)
 
     def retention(self) -> RetentionPlan:
-        """What the settings' retention would delete, and why; nothing is deleted before `.apply()`."""
+        """What the settings' retention would delete, and why; nothing is deleted before `.apply()`.
+
+        >>> ws.retention().candidates[0].reason
+        'cleaning is off'
+        """
         return self.cleanup.plan()
 
     def rescue(self, identifier: str | int | None = None) -> Rescue:
@@ -332,6 +408,9 @@ class Workspace:
 
         Args:
             identifier: one session; by default all that the settings' retention keeps.
+
+        >>> print(ws.rescue())
+        No conversation is at risk from the terminal client.
         """
         return self.cleanup.rescue(None if identifier is None else self.find(identifier))
 
@@ -340,11 +419,18 @@ class Workspace:
 
         Raises:
             TrashError: something stands in the way; nothing was moved.
+
+        >>> ws.restore_rescued().entries
+        ()
         """
         return self.cleanup.restore_rescued()
 
     def projects(self) -> list[Project]:
-        """Every project of the store, orphans too."""
+        """Every project of the store, orphans too.
+
+        >>> [(p.slug, p.sessions) for p in ws.projects()][0]
+        ('calibration', 9)
+        """
         return self._projects.all()
 
     def save_checkpoint(self, tag: str, *, overwrite: bool = False) -> Checkpoint:
@@ -353,13 +439,23 @@ class Workspace:
         Raises:
             NoChatError: nothing is attached.
             CheckpointError: the tag cannot be, or is there already.
+
+        >>> _ = ws.resume(19)
+        >>> ws.save_checkpoint("before-the-report").tag
+        'before-the-report'
         """
         contents = history(self.attached().messages).contents()
         encode_tag(tag)  # a tag that cannot be leaves no folder behind
         return self._checkpoints(claim=True).save(tag, contents, overwrite=overwrite)
 
     def checkpoints(self) -> list[Checkpoint]:
-        """The project's checkpoints, by tag."""
+        """The project's checkpoints, by tag.
+
+        >>> _ = ws.resume(19)
+        >>> _ = ws.save_checkpoint("before")
+        >>> [c.tag for c in ws.checkpoints()]
+        ['before']
+        """
         return list(self._checkpoints())
 
     def load_checkpoint(self, tag: str) -> Chat:
@@ -367,6 +463,11 @@ class Workspace:
 
         Raises:
             CheckpointError: there is none, or it cannot be read.
+
+        >>> _ = ws.resume(19)
+        >>> _ = ws.save_checkpoint("before")
+        >>> ws.load_checkpoint("before").last_prompt
+        'Add a footnote about the old surveys, then stop for today.'
         """
         contents = self._checkpoints().load(tag)
         now = iso(self.clock())
@@ -380,9 +481,17 @@ class Workspace:
 
         Raises:
             CheckpointError: there is none.
+
+        >>> _ = ws.resume(19)
+        >>> _ = ws.save_checkpoint("before")
+        >>> ws.delete_checkpoint("before")
+        >>> ws.checkpoints()
+        []
         """
         if not self._checkpoints().delete(tag):
-            raise CheckpointError(f"There is no checkpoint {tag!r} to delete.")
+            raise CheckpointError(
+                f"There is no checkpoint {tag!r} to delete: `%resume list` shows those that are there."
+            )
 
     def _store(self, folders: Callable[[], Sequence[Path]]) -> SessionStore:
         return SessionStore(folders, clock=self.clock, index=self.index)
@@ -395,6 +504,9 @@ class Workspace:
 
         Raises:
             NoChatError: nothing is attached.
+
+        >>> ws.resume(19) is ws.attached()
+        True
         """
         if self.chat is None:
             raise NoChatError
@@ -508,6 +620,10 @@ def open_workspace(
         llm: the model that answers; by default Gemini, with the key of the environment.
         clock: gives the time, aware; by default the machine's.
         environ: the environment; by default the process's, read now.
+
+    >>> ws = gemnb.open_workspace()
+    >>> ws.sessions()[18].title
+    'The yearly report, step by step'
     """
     environ = os.environ if environ is None else environ
     return Workspace(
@@ -520,7 +636,11 @@ def open_workspace(
 
 
 def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
-    """Every project of the store below `home` (by default as in `open_workspace`), orphans too."""
+    """Every project of the store below `home` (by default as in `open_workspace`), orphans too.
+
+    >>> [project.slug for project in gemnb.projects()]
+    ['calibration', 'fix-dates', 'plots', 'rivers', 'site']
+    """
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
 
 

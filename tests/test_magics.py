@@ -163,7 +163,7 @@ def test_a_failing_service_is_one_line_and_leaves_no_empty_answer(shell: Interac
     ("cell", "words"),
     [
         ("%sessions --search FORTY", "There are [forty]-two."),
-        ("%sessions --search nothing-like-it", "Nothing was found."),
+        ("%sessions --search nothing-like-it", "Nothing was found: `%sessions --search WORDS --all`"),
         ("%sessions --df", SID),
         ("%sessions usage --by month", "108"),
         ("%sessions retention", "0 of 1 sessions would go"),
@@ -238,7 +238,7 @@ def test_delete_takes_a_prefix(shell: InteractiveShell, write_session: Write) ->
 
     deleted, _ = run(shell, "%sessions delete aa11")
 
-    assert not path.exists() and "1 files" in shown(shell, deleted)["text/html"]
+    assert not path.exists() and "files and folders: 1" in shown(shell, deleted)["text/html"]
 
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>\x1b]0;own\x07\u202egnp.exe"

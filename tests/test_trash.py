@@ -66,7 +66,7 @@ def test_an_undo_brings_back_every_byte_and_time(ws: gemnb.Workspace, write_sess
     ws.delete("1")
     back = ws.undo_deletion()
 
-    assert whole(ws.home / ".gemini") == before and "1 sessions are back" in str(back)
+    assert whole(ws.home / ".gemini") == before and "1 session is back" in str(back)
     assert ws.cleanup.trash.entries() == []
 
 

@@ -60,7 +60,12 @@ CARD = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture and the numbers that it draws."""
+    """A picture and the numbers that it draws.
+
+    >>> chart = gemnb.plots.tools(gemnb.tool_calls_df())
+    >>> chart.table.columns[0], chart.png()[1:4]
+    ('name', b'PNG')
+    """
 
     title: str
     note: str

@@ -46,6 +46,9 @@ def usage(df: pd.DataFrame) -> Chart:
 
     Raises:
         FrameError: `df` is no such frame.
+
+    >>> gemnb.plots.usage(gemnb.usage_df(by=["month", "model"])).title
+    'Spent by month and model'
     """
     keys = [name for name in df.columns if name in KEYS]
     if not keys or not {column.name for column in SUMS} <= set(df.columns):
@@ -224,6 +227,9 @@ def context(session: Session) -> Chart:
 
     Raises:
         FrameError: it is no session.
+
+    >>> gemnb.plots.context(ws.load(19)).title
+    'Context of session e5567a35'
     """
     if not isinstance(session, Session):
         raise FrameError("That is no session: give what `ws.load(3)` returns.")
@@ -318,6 +324,9 @@ def tools(df: pd.DataFrame) -> Chart:
 
     Raises:
         FrameError: `df` is no such frame.
+
+    >>> gemnb.plots.tools(gemnb.tool_calls_df()).title
+    'Calls of tools, and how they ended'
     """
     if not {"name", "status", "duration_s", "result_chars"} <= set(df.columns):
         raise FrameError("That is no frame of tool calls: give one that `gemnb.tool_calls_df()` made.")

@@ -166,7 +166,7 @@ def _name_command(magic: str, args: argparse.Namespace) -> None:
     if magic in ("resume", "chat"):
         if args.command not in TAKES[magic]:
             if args.name is not None:
-                raise UsageMistake(f"%{magic}: one session at a time, not {args.command!r} and {args.name!r}.")
+                raise UsageMistake(f"%{magic}: give one session, not {args.command!r} and {args.name!r}.")
             args.command, args.name = None, args.command
     elif "command" not in args:
         args.command = "--undo" if args.undo else None

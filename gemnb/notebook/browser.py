@@ -210,7 +210,7 @@ class SessionBrowser(anywidget.AnyWidget):
         """The session that is meant."""
         info = self._infos.get(key or self.selected or "")
         if info is None:
-            raise SessionError("No session is selected.")
+            raise SessionError("No session is selected: choose one in the list.")
         return info
 
     def _resume(self, key: str | None, *, fork: bool = False) -> None:
@@ -305,6 +305,10 @@ def browse(source: Workspace | None = None) -> SessionBrowser:
         The browser: `.rows`, `.query` and `.selected` can be read and set. Without a widget front end it shows as a
         table, in a terminal as text. A notebook that was run by nbclient shows the table once it is converted, if it
         was run with `store_widget_state=False`: nbconvert prefers a widget's saved state, and every title is in that.
+
+    >>> browser = gemnb.browse()
+    >>> browser.rows[0]["number"]
+    24
     """
     return SessionBrowser(source or _workspace())
 

@@ -144,7 +144,7 @@ def deleted_html(deleted: Deleted) -> str:
     if not deleted.gone:
         return f"<p>Nothing of <b>{escape(deleted.title)}</b> was deleted.</p>{left}"
     after = "It is gone for good." if deleted.purged else _code("`%sessions delete --undo` brings it back.")
-    return f"<p>Deleted <b>{escape(deleted.title)}</b>, {len(deleted.gone)} files and folders. {after}</p>{left}"
+    return f"<p>Deleted <b>{escape(deleted.title)}</b>, files and folders: {len(deleted.gone)}. {after}</p>{left}"
 
 
 def inbox_html(inbox: Inbox) -> str:

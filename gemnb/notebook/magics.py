@@ -57,7 +57,7 @@ def _list(workspace: Workspace, args: Namespace) -> Any:
 def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
     if args.undo:
         if args.session or args.purge:
-            raise UsageMistake("%sessions delete --undo: it takes nothing beside it.")
+            raise UsageMistake("%sessions delete --undo: give it alone, it takes nothing beside it.")
         return workspace.undo_deletion("delete")
     if not args.session:
         raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
@@ -75,7 +75,7 @@ def _usage(workspace: Workspace, args: Namespace) -> DataFrame:
 def _retention(workspace: Workspace, args: Namespace) -> RetentionPlan | CleanupResult | Restored:
     if args.undo:
         if args.apply or args.purge:
-            raise UsageMistake("%sessions retention --undo: it takes nothing beside it.")
+            raise UsageMistake("%sessions retention --undo: give it alone, it takes nothing beside it.")
         return workspace.undo_deletion("retention")
     if args.purge and not args.apply:
         raise UsageMistake("%sessions retention --purge: say `--apply --purge` to delete for good what is due.")
@@ -242,8 +242,9 @@ class Gemnb(Magics):
 
         Give `latest`, `last-used`, a number of the list, an id or a unique prefix of one. `--fork` goes on in a copy,
         `--new` starts afresh. Without a word it opens the session browser to pick from. `%chat` is the same.
-        `%resume save TAG`, `list`, `resume TAG` and `delete TAG` keep checkpoints of the talk; `share FILE` exports it
-        as `.json`, `.md`, `.html` or `.ipynb`, with `--redact` without secrets.
+        `%resume save TAG`, `list`, `resume TAG` and `delete TAG` keep checkpoints of the talk; `--overwrite` saves in
+        the place of one. `share FILE` exports it as `.json`, `.md`, `.html` or `.ipynb`, with `--redact` without
+        secrets.
 
             chat = %resume latest
         """

@@ -89,6 +89,10 @@ class Chat(LiveTalk):
         save_output: names the file of a tool output that a compression trims, and writes it where told.
         system: the system instruction of each request.
         context: the injected start of the talk, fresh for this chat.
+
+    >>> chat = ws.resume(19)
+    >>> chat.send("What is still open?").outcome
+    <Outcome.COMPLETED: 'completed'>
     """
 
     def __init__(
@@ -131,12 +135,23 @@ class Chat(LiveTalk):
 
     @property
     def last_prompt(self) -> str:
-        """The last prompt of the person in the talk; empty where there is none."""
+        """The last prompt of the person in the talk; empty where there is none.
+
+        >>> chat.last_prompt
+        'Add a footnote about the old surveys, then stop for today.'
+        """
         return next((m.text for m in reversed(list(prompts(self.messages)))), "")
 
     @property
     def tools(self) -> list[Callable[..., Any]]:
-        """The functions that the model may call."""
+        """The functions that the model may call.
+
+        >>> def count_rows(table: str) -> int:
+        ...     return 42
+        >>> chat.tools = [count_rows]
+        >>> chat.send("Use count_rows on 'rivers'.").tool_calls[0].name
+        'count_rows'
+        """
         return [declaration.function for declaration in self._tools]
 
     @tools.setter
@@ -144,7 +159,11 @@ class Chat(LiveTalk):
         self._tools = tool_service.declare_all(functions)
 
     def contents(self) -> list[JsonObject]:
-        """The Contents that would be sent now, injected context first; thoughts are here, and stay home on the wire."""
+        """The Contents that would be sent now, injected context first; thoughts are here, and stay home on the wire.
+
+        >>> chat.contents()[0]["parts"][-1]["text"][:28]
+        'We write the yearly report o'
+        """
         return merged_contents(self._request())
 
     def send(self, text: str) -> Reply:
@@ -152,6 +171,9 @@ class Chat(LiveTalk):
 
         Raises:
             Cancelled: an interrupt; what had come is recorded.
+
+        >>> chat.send("What is still open?").outcome
+        <Outcome.COMPLETED: 'completed'>
         """
         for _ in self.stream(text):
             pass
@@ -167,6 +189,12 @@ class Chat(LiveTalk):
             PromptError: `text` is no text; nothing was recorded or sent.
             TurnLimitError: the session has as many prompts as the settings allow; nothing was recorded or sent.
             NoKeyError: there is no model to ask; nothing was recorded.
+
+        >>> for chunk in chat.stream("What is still open?"):
+        ...     print(chunk.text, end="")  # doctest: +ELLIPSIS
+        *I am a scripted model...
+        >>> chat.last_reply.outcome
+        <Outcome.COMPLETED: 'completed'>
         """
         if not isinstance(text, str):
             raise PromptError(f"A prompt is a text, not {type(text).__name__}: `chat.send(str(…))` sends it as one.")
@@ -209,6 +237,10 @@ class Chat(LiveTalk):
             TalkChangedError: another program took something out of the talk meanwhile; nothing was changed.
             OutputError: a tool output that would be trimmed could not be kept; nothing was changed.
             Stopped: an interrupt; nothing was changed.
+
+        >>> result = chat.compress(pins=["port 5433"])
+        >>> result.status
+        <Status.COMPRESSED: 'COMPRESSED'>
         """
         self.sync()
         talk = self.messages

@@ -194,7 +194,7 @@ def _renderer(path: Path) -> Render:
         ".ipynb": talk_notebook,
     }
     if (form := forms.get(path.suffix.lower())) is None:
-        raise ExportError(f"No form for {path.name!r}: let the name end in {', '.join(forms)}.")
+        raise ExportError(f"No form for {path.name!r}: choose a name that ends in {', '.join(forms)}.")
     return form
 
 

@@ -57,6 +57,10 @@ class GenaiLlm:
         timeout_s: for each read of the stream.
         retries: how often a request that the service could not take is sent again.
         options: further arguments of the library's client.
+
+    >>> ws.llm = gemnb.GenaiLlm("gemini-2.5-flash", api_key="your key", timeout_s=60)
+    >>> ws.llm.name
+    'gemini-2.5-flash'
     """
 
     def __init__(

@@ -58,11 +58,18 @@ class PromptList(list[str]):
 
     def __repr__(self) -> str:
         lines = [f"{number:>3}. {text}" for number, text in enumerate(self, start=1)]
-        return "\n".join([*lines, "`%rewind N` drops prompt N and all after it."]) if lines else "No prompts yet."
+        return (
+            "\n".join([*lines, "`%rewind N` drops prompt N and all after it."])
+            if lines
+            else "No prompts yet: `%gemini TEXT` sends the first."
+        )
 
 
 class HitList(list[Hit]):
     """The matches of a search, each on one line."""
 
     def __repr__(self) -> str:
-        return "\n".join(clean_line(str(hit)) for hit in self) or "Nothing was found."
+        return (
+            "\n".join(clean_line(str(hit)) for hit in self)
+            or "Nothing was found: `%sessions --search WORDS --all` looks into every project."
+        )

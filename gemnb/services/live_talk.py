@@ -62,22 +62,38 @@ class LiveTalk:
 
     @property
     def session_id(self) -> str:
-        """The full id of the session."""
+        """The full id of the session.
+
+        >>> chat.session_id == ws.find(19).id
+        True
+        """
         return self.header.session_id
 
     @property
     def messages(self) -> list[Message]:
-        """The talk as it stands; what another program added is folded in before the next prompt."""
+        """The talk as it stands; what another program added is folded in before the next prompt.
+
+        >>> chat.messages[-1].type
+        'gemini'
+        """
         return list(self._messages.values())
 
     @property
     def turns(self) -> list[Turn]:
-        """What the model is sent next, injected context left out; worked out from `messages`, never kept."""
+        """What the model is sent next, injected context left out; worked out from `messages`, never kept.
+
+        >>> chat.turns[-1].role
+        'model'
+        """
         return list(history(self._messages.values()).turns)
 
     @property
     def recording(self) -> RecordingHealth:
-        """Whether the talk is being saved; apart from whether it succeeds."""
+        """Whether the talk is being saved; apart from whether it succeeds.
+
+        >>> chat.recording.active
+        True
+        """
         return self._journal.health
 
     def rewind(self, to: int | str) -> None:
@@ -88,6 +104,10 @@ class LiveTalk:
 
         Raises:
             UnknownMessageError: the talk has no such message.
+
+        >>> chat.rewind(12)
+        >>> chat.last_prompt
+        'Leave the font for now. What is still open?'
         """
         self.sync()
         target = self._rewind_target(str(to).strip())
@@ -117,6 +137,11 @@ class LiveTalk:
 
         Raises:
             NothingToUndoError: nothing was dropped, or the talk was compressed since.
+
+        >>> chat.rewind(12)
+        >>> chat.undo_rewind()
+        >>> chat.last_prompt
+        'Add a footnote about the old surveys, then stop for today.'
         """
         self._undo("rewind")
 
@@ -125,6 +150,12 @@ class LiveTalk:
 
         Raises:
             NothingToUndoError: it was not compressed, or it was rewound since.
+
+        >>> before = chat.contents()
+        >>> _ = chat.compress()
+        >>> chat.undo_compression()
+        >>> chat.contents() == before
+        True
         """
         self._undo("replace")
 
@@ -151,6 +182,9 @@ class LiveTalk:
 
         Raises:
             ExportError: no form has that ending, or the file cannot be written.
+
+        >>> chat.export("report.md", redact=True).path.name
+        'report.md'
         """
         asked = next(map(typed_text, prompts(self.messages)), None)
         return export(
@@ -163,7 +197,12 @@ class LiveTalk:
         )
 
     def sync(self) -> None:
-        """Fold in what another program wrote to the session since we last looked, and say so."""
+        """Fold in what another program wrote to the session since we last looked, and say so.
+
+        >>> chat.sync()
+        >>> len(chat.messages)
+        27
+        """
         session = self._journal.foreign()
         if session is None:
             return

@@ -124,7 +124,9 @@ class Memory:
         """
         line = " ".join(fact.split())
         if scope not in self.targets or not line:
-            raise MemoryFileError(f"A fact and one of {', '.join(SCOPES)} are wanted, not {scope!r} and {fact!r}.")
+            raise MemoryFileError(
+                f"No fact {fact!r} for the scope {scope!r}: give a text, and one of {', '.join(SCOPES)}."
+            )
         path = self.targets[scope]
         self.seen[path] = add_fact(path, line, seen=self.seen.get(path), within=self.within.get(scope, ()), force=force)
         return path

@@ -130,6 +130,7 @@ def changing(folders: Sequence[Path], path: Path) -> Iterator[None]:
         told = f" ({error.filename})" if error.filename and str(error.filename) != str(path) else ""
         raise MemoryFileError(
             f"{path} could not be written: {error.strerror or error}{told}; nothing was changed."
+            " Make it writable, then try again."
         ) from None
 
 

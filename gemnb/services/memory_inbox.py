@@ -22,6 +22,7 @@ KINDS = ("private", "global")
 NONE = "No proposals wait."
 NEW = "/dev/null"
 """What stands in the place of a file that is not there."""
+STAYED = "It was not applied: `%memory dismiss` takes it out of the inbox."
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _HUNK = re.compile(r"@@ -[0-9]{1,9}(?:,([0-9]{1,9}))? \+[0-9]{1,9}(?:,([0-9]{1,9}))? @@")
 _UNSEEN = re.compile(
@@ -202,9 +203,7 @@ def _changes(proposal: Proposal, allowed: Sequence[Path]) -> dict[Path, bytes]:
         target = _target(patch, allowed, proposal)
         before = changes[target] if target in changes else _held(target)
         if before and _name(patch.source_file) == NEW:
-            raise MemoryFileError(
-                f"{proposal.path.name} makes {target} new, and it is there by now; it was not applied."
-            )
+            raise MemoryFileError(f"{proposal.path.name} makes {target} new, and it is there by now. {STAYED}")
         changes[target] = _patched(before or b"", patch, proposal)
         check_size(target, changes[target])
     return changes
@@ -227,9 +226,9 @@ def _target(patch: Any, allowed: Sequence[Path], proposal: Proposal) -> Path:
     )
     if not plain or not (path in allowed or beside):
         what = f"delete {source!r}" if target == NEW else f"change {target!r}"
-        raise MemoryFileError(f"{proposal.path.name} would {what}, no {proposal.kind} memory file; it was not applied.")
+        raise MemoryFileError(f"{proposal.path.name} would {what}, no {proposal.kind} memory file. {STAYED}")
     if Path(os.path.realpath(path)) != Path(os.path.realpath(path.parent)) / path.name:
-        raise MemoryFileError(f"{proposal.path.name} would change a link, {target!r}; it was not applied.")
+        raise MemoryFileError(f"{proposal.path.name} would change a link, {target!r}. {STAYED}")
     return path
 
 
@@ -247,7 +246,7 @@ def _patched(before: bytes, patch: Any, proposal: Proposal) -> bytes:
         start = max(hunk.source_start - 1, 0)
         old = [line.value for line in hunk.source_lines()]
         if start < at or [_bare(line) for line in lines[start : start + len(old)]] != [_bare(line) for line in old]:
-            raise MemoryFileError(f"{proposal.path.name} does not fit the file as it is now; it was not applied.")
+            raise MemoryFileError(f"{proposal.path.name} does not fit the file as it is now. {STAYED}")
         result += lines[at:start]
         at = start
         previous = None
@@ -278,5 +277,5 @@ def _held(path: Path) -> bytes | None:
     """
     data = read_bytes(path)
     if data is None and kind_of(path) is not None:
-        raise MemoryFileError(f"{path} cannot be read; nothing was changed.")
+        raise MemoryFileError(f"{path} cannot be read; nothing was changed. Make it readable, then try again.")
     return data

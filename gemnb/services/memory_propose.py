@@ -63,7 +63,7 @@ def propose(suggestions: Sequence[Suggestion], folder: Path, target: Path, *, kn
     place = folder / ".inbox" / "private"
     for part in (folder, folder / ".inbox", place):
         if kind_of(part) not in (None, "folder"):
-            raise MemoryFileError(f"{part} is no folder; nothing was proposed.")
+            raise MemoryFileError(f"{part} is no folder; nothing was proposed. Move it away, then try again.")
     if not suggestions:
         refit(folder, target)
         return []

@@ -61,7 +61,9 @@ class Past:
                 self._steps, self._older = recalled, False
         taken = self._that_took(talk)
         if not any(step.kind == kind for step in taken):
-            raise NothingToUndoError(f"There is no {NAMES[kind]} to undo in this session.")
+            raise NothingToUndoError(
+                f"There is no {NAMES[kind]} to undo in this session; `%rewind` shows the talk as it is."
+            )
         step = taken[-1]
         if step.kind != kind:
             other = NAMES[step.kind]

@@ -75,7 +75,10 @@ def declare(function: Callable[..., Any]) -> ToolDeclaration:
         if parameter.kind is parameter.VAR_KEYWORD or parameter.kind is parameter.VAR_POSITIONAL:
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ToolError(f"{name!r} cannot be a tool: its parameter {parameter.name!r} cannot be given by name.")
+            raise ToolError(
+                f"{name!r} cannot be a tool: its parameter {parameter.name!r} cannot be given by name;"
+                " take the `/` out of its `def`."
+            )
         properties[parameter.name] = _schema(hints.get(parameter.name, Any)) | (
             {"description": told[parameter.name]} if parameter.name in told else {}
         )

@@ -58,13 +58,15 @@ class Checkpoints:
             )
         path = child(self.folder, name)
         if kind_of(path) not in (None, "file"):
-            raise CheckpointError(f"{path} is a link or a folder; nothing was written.")
+            raise CheckpointError(f"{path} is a link or a folder; nothing was written. Take another tag.")
         told: JsonObject = {"history": [*contents]} | ({"authType": auth_type} if auth_type else {})
         try:
             private_folder(self.folder)
             write_whole(path, json.dumps(told, indent=2).encode("ascii"))
         except OSError as error:
-            raise CheckpointError(f"{path} could not be written: {error.strerror}; nothing was changed.") from None
+            raise CheckpointError(
+                f"{path} could not be written: {error.strerror}; nothing was changed. Make it writable, then try again."
+            ) from None
         return Checkpoint(tag, datetime.fromtimestamp(path.stat().st_mtime, UTC), path)
 
     def load(self, tag: str) -> Sequence[JsonObject]:
@@ -78,7 +80,7 @@ class Checkpoints:
         if not isinstance(contents, list) or not all(map(_is_content, contents)):
             raise CheckpointError(
                 f"The checkpoint in {path} is of no known shape: a list of Contents is wanted, or an object with"
-                " such a list as its `history`. Nothing was loaded."
+                " such a list as its `history`. Nothing was loaded. Look at the file, or give another tag."
             )
         return contents
 
@@ -99,12 +101,14 @@ class Checkpoints:
         paths = self._find(tag)
         if not paths:
             known = ", ".join(repr(c.tag) for c in self) or "none yet"
-            raise CheckpointError(f"There is no checkpoint {tag!r}; there are: {known}.")
+            raise CheckpointError(f"There is no checkpoint {tag!r} (there are: {known}); `%resume save TAG` makes one.")
         try:
             with open_regular(paths[0]) as file:
                 return paths[0], parse_json(file.read().removeprefix(b"\xef\xbb\xbf"))
         except (OSError, ValueError) as error:
-            raise CheckpointError(f"The checkpoint in {paths[0]} cannot be read: {error}.") from None
+            raise CheckpointError(
+                f"The checkpoint in {paths[0]} cannot be read: {error}. Look at the file, or give another tag."
+            ) from None
 
     def delete(self, tag: str) -> bool:
         """Delete the checkpoint `tag`, under either name; whether there was one."""

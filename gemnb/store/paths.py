@@ -55,7 +55,9 @@ def child(folder: Path, name: str) -> Path:
     """
     encoded = name.encode("utf-8", "surrogateescape" if name.isprintable() else "backslashreplace")
     if name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name or len(encoded) > LONGEST_NAME:
-        raise UnsafePathError(f"{name[:80]!r} can be no file's name in {folder}: nothing was touched.")
+        raise UnsafePathError(
+            f"{name[:80]!r} can be no file's name in {folder}: nothing was touched. Look at what names it in the store."
+        )
     return folder / name
 
 

@@ -47,7 +47,7 @@ class Deleted:
         if not self.gone:
             return f"Nothing of {self.title!r} [{self.session_id}] was deleted.{kept}"
         after = "gone for good" if self.purged else "`%sessions delete --undo` brings it back"
-        return f"Deleted {self.title!r} [{self.session_id}], {len(self.gone)} files and folders; {after}.{kept}"
+        return f"Deleted {self.title!r} [{self.session_id}], files and folders: {len(self.gone)}; {after}.{kept}"
 
 
 class SessionStore:
@@ -99,11 +99,15 @@ class SessionStore:
             UnreadableSessionError: its file cannot be read.
         """
         if kind_of(info.path) != "file":
-            raise UnreadableSessionError(f"{info.path} is a link or a device, not a file; it was not opened.")
+            raise UnreadableSessionError(
+                f"{info.path} is a link or a device, not a file; it was not opened. Put a file in its place."
+            )
         try:
             session = replay.read_session(info.path)
         except OSError as error:
-            raise UnreadableSessionError(f"{info.path} cannot be read: {error}.") from error
+            raise UnreadableSessionError(
+                f"{info.path} cannot be read: {error}. Make it readable, then try again."
+            ) from error
         if session.header.session_id != info.id:
             return replace(session, header=replace(session.header, session_id=info.id))
         return session

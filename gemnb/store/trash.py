@@ -61,7 +61,9 @@ class Restored:
         titles = "".join(f"\n  {entry.title} [{entry.session_id}]" for entry in sessions)
         others = sum(len(entry.paths) for entry in self.entries if not entry.session_id)
         also = f" {others} tool outputs are, too." if others else ""
-        return f"{len(sessions)} sessions are back, as they were.{also}{titles}"
+        count = len(sessions)
+        told = "1 session is back, as it was" if count == 1 else f"{count} sessions are back, as they were"
+        return f"{told}.{also}{titles}"
 
 
 class Trash:
@@ -155,7 +157,7 @@ class Trash:
         """
         entries = [entry for entry in self.entries() if how in (None, entry.how)]
         if not entries:
-            raise TrashError(f"There is no deletion to undo in the trash ({self.folder}).")
+            raise TrashError(f"There is no deletion to undo: look into the trash, {self.folder}, for what it holds.")
         together = [entry for entry in entries if entry.batch == entries[-1].batch]
         self.restore(together)
         return Restored(tuple(together))
@@ -195,7 +197,9 @@ class Trash:
         store = self._store.resolve()
         parents = [parent for parent in path.parents if parent.is_relative_to(self._store)]
         if ".." in path.parts or not parents or not path.parent.resolve().is_relative_to(store):
-            raise TrashError(f"{path} does not lie in {self._store}: nothing was brought back.")
+            raise TrashError(
+                f"{path} does not lie in {self._store}: nothing was brought back. Look at the manifest in {inside}."
+            )
         if kind_of(path) is not None and not same(inside, path):
             raise TrashError(f"{path} is there again: nothing was brought back. Move it away, then undo once more.")
 
