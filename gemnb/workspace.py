@@ -172,7 +172,11 @@ class Workspace:
         return self.store.list(hidden=hidden, current=self._current)
 
     def ledgers(self, *, calls: bool = False) -> Sequence[tuple[SessionInfo, Ledger]]:
-        """This project's sessions, hidden ones after the others, with what tables need of each; see `SessionStore`."""
+        """This project's sessions, hidden ones after the others, with what tables need of each; see `SessionStore`.
+
+        >>> len(ws.ledgers())
+        25
+        """
         return self.store.ledgers(calls=calls, current=self._current)
 
     def listing(self, *, everywhere: bool = False, worktrees: bool = False, hidden: bool = False) -> SessionList:
