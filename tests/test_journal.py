@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import TALK, header, to_bytes, user
 
 from gemnb.model.records import Damage
+from gemnb.store import journal
+from gemnb.store.brief import brief_records
 from gemnb.store.journal import open_regular, parse_json, parse_line, parse_lines, to_line
+from gemnb.store.replay import read_fold
 
 A, B = {"id": "a", "type": "user"}, {"id": "b", "type": "user"}
 
@@ -109,3 +114,26 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, kind: str) -> None:
 
     with pytest.raises(OSError, match=r"."):
         open_regular(path)
+
+
+@pytest.mark.parametrize("ending", [b"\n", b""], ids=["ended", "cut off"])
+def test_a_line_that_is_too_long_is_damage_and_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: bytes
+) -> None:
+    monkeypatch.setattr(journal, "LONGEST_LINE", 100_000)
+    path = tmp_path / "session-2026-05-01T10-00-aa11bb22.jsonl"
+    start = to_bytes(header(), *TALK)
+    long = b'{"id":"long","type":"user","content":"' + b"x" * 30_000_000 + b'"}' + ending
+    path.write_bytes(start + long + (to_bytes(user("u2", "And on?"), b"{torn\n") if ending else b""))
+
+    tracemalloc.start()
+    brief, whole = read_fold(path, records=brief_records), read_fold(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert list(brief.live) == list(whole.live) == ["u1", "g1", *(["u2"] if ending else [])]
+    assert brief.damage == whole.damage
+    told = [(damage.line, damage.offset) for damage in whole.damage]
+    after = len(start) + len(long) + len(to_bytes(user("u2", "And on?")))
+    assert told == [(4, len(start)), *([(6, after)] if ending else [])]
+    assert peak < 5_000_000

@@ -75,7 +75,7 @@ _NAMED_NUMBER = re.compile(
     re.I | re.A,
 )
 _IDENTIFIER = re.compile(
-    r"(?<![\w/.$-])(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+    r"(?<![\w/.$-])(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
     r"|[A-Z]{2,}-\d+)(?:\(\))?(?![\w/]|-\w)",
     re.A,
 )
@@ -118,6 +118,12 @@ _TODO = re.compile(
 )
 _QUESTION = re.compile(r"[?？]\s*$|吗。?$|ですか。?$|ますか。?$")
 
+MOST_CHARACTERS = 1_000_000
+"""Of one text that are looked through: a longer one is a file, and its summary holds no more of it."""
+LONGEST_WORD = 500
+_WORD = re.compile("[!-~]+")
+_GAP = re.compile(r"\s+")
+
 
 def facts_of(turns: Iterable[Turn]) -> list[Fact]:
     """The facts of `turns`, each once, in the order of the talk."""
@@ -136,11 +142,12 @@ def _of_turn(turn: Turn) -> Iterator[tuple[str, str]]:
             yield from _of_arguments(call.get("args"))
         elif isinstance(response := part.get("functionResponse"), dict):
             for told in _texts(response.get("response")):
-                yield from (("error", _clip(match[0])) for match in _ERROR.finditer(told))
+                yield from (("error", _clip(match[0])) for match in _ERROR.finditer(_tame(told)))
 
 
 def facts_of_text(text: str, *, by_person: bool) -> Iterator[tuple[str, str]]:
     """Kind and words of each fact in `text`; rules are taken from what a person said only."""
+    text = _tame(text)
     for sentence in sentences(text):
         if _QUESTION.search(sentence):
             continue
@@ -154,6 +161,16 @@ def facts_of_text(text: str, *, by_person: bool) -> Iterator[tuple[str, str]]:
     for match in _COMMAND.finditer(text):
         yield "command", match[1].strip()
     yield from _atoms(text)
+
+
+def _tame(text: str) -> str:
+    """`text` without the long words and gaps that a pattern would go over anew from each of their characters."""
+    text = _GAP.sub(lambda gap: gap[0] if len(gap[0]) < 9 else "\n" if "\n" in gap[0] else " ", text[:MOST_CHARACTERS])
+    return _WORD.sub(lambda word: word[0] if len(word[0]) <= LONGEST_WORD else _split(word[0]), text)
+
+
+def _split(word: str) -> str:
+    return " ".join(word[start : start + LONGEST_WORD] for start in range(0, len(word), LONGEST_WORD))
 
 
 def _atoms(text: str) -> Iterator[tuple[str, str]]:

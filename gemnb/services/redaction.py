@@ -15,7 +15,7 @@ _PATTERNS = (
     ("token", re.compile(r"\b(?:gh[pousr]_[0-9A-Za-z]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[0-9A-Za-z]{20,})")),
     ("token", re.compile(r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}")),
     ("token", re.compile(r"\bya29\.[\w-]{20,}")),
-    ("token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
+    ("token", re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
     ("token", re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]{12,}")),
     ("password", re.compile(r"(?<=://)[^\s/:@]*:(?P<secret>[^\s/@]+)(?=@)")),
     (

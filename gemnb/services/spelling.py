@@ -10,7 +10,7 @@ from functools import cache
 from io import BufferedReader
 from pathlib import Path
 
-from gemnb.store.journal import open_regular
+from gemnb.store.journal import LONGEST_LINE, open_regular
 from gemnb.store.rows import is_settled, stamp_of
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -82,7 +82,7 @@ class Word:
 def _blocks(file: BufferedReader, size: int) -> Iterator[bytes]:
     length = min(size + 1, BLOCK_BYTES)  # memory that a small file does not fill would cost more than it does
     while block := file.read(length):
-        yield block if block.endswith(b"\n") else block + file.readline()
+        yield block if block.endswith(b"\n") else block + file.readline(LONGEST_LINE)
 
 
 def _has(block: bytes) -> int:

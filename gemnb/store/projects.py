@@ -20,6 +20,8 @@ from gemnb.store.paths import is_session_name, is_slug, kind_of, private_folder,
 MARKER = ".project_root"
 LONGEST_MARKER = 4096
 """Bytes of a marker that are read: a path is no longer."""
+LARGEST_REGISTRY = 64 * 1024 * 1024
+"""Bytes that are read; of a larger one nothing is understood."""
 LOCK_STALE_S = 10.0
 LOCK_WAIT_S = 15.0
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -61,7 +63,7 @@ class Projects:
         """The registry as it is; good entries of a bad one are kept."""
         try:
             with open_regular(self._path) as file:
-                data = file.read()
+                data = file.read(LARGEST_REGISTRY)
         except FileNotFoundError:
             return Registry({}, whole=True)
         except OSError:

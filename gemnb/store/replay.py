@@ -15,7 +15,7 @@ from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_injected, prompts, typed_text
 from gemnb.store import codec
 from gemnb.store.codec import Line
-from gemnb.store.journal import BOM, open_regular, parse_lines, parse_whole
+from gemnb.store.journal import BOM, LONGEST_LINE, lines_of, open_regular, parse_lines, parse_whole
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ def read_fold(path: Path, *, as_client: bool = False, steps: bool = False, recor
         OSError: it cannot be read, or is no regular file.
     """
     with open_regular(path) as file:
-        told = records(file, salvage=not as_client)
+        told = records(lines_of(file), salvage=not as_client)
         found = fold(told, as_client=as_client, steps=steps, into=Fold(marked=file.peek(3).startswith(BOM)))
         if not found.headers and (older := _older_form(file, found)):
             return older
@@ -182,7 +182,7 @@ def _older_form(file: Any, found: Fold) -> Fold | None:
     if not found.damage or (found.damage[0].line != 1 and found.damage[0].offset != 0):
         return None
     file.seek(0)
-    raw = parse_whole(file.read())
+    raw = parse_whole(file.read(LONGEST_LINE))
     if raw is None or not isinstance(raw.get("sessionId"), str):
         return None
     line = codec.line_of(raw)
