@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from gemnb.errors import FrameError
 from gemnb.frames import tables as frames
 from gemnb.frames import usage
+from gemnb.frames.collecting import uncollected
 from gemnb.frames.retention import PlanRow, retention_frame
 from gemnb.frames.rows import Bill, MessageRow, SessionRow, bill_of, message_rows
 from gemnb.model.cost import Price
@@ -32,6 +33,7 @@ Prices = str | Collection[str] | Price
 """What answers cost: `"list"`, `"free"`, names of models on a free tier, or a function; see `services.prices`."""
 
 
+@uncollected
 def sessions_df(source: Source = None, *, hidden: bool = False, prices: Prices = "list") -> pd.DataFrame:
     """One row a session. Its tokens and its cost are those of its own file; `agents_*` are its sub-agents'.
 
@@ -57,6 +59,7 @@ def sessions_df(source: Source = None, *, hidden: bool = False, prices: Prices =
     return frames.sessions_frame(_rows(source, hidden=hidden, price=price), _facts(source, price))
 
 
+@uncollected
 def messages_df(source: Source = None, *, hidden: bool = False, prices: Prices = "list") -> pd.DataFrame:
     """One row a message: those of the talk, and those that a rewind or a compression took away but that were paid for.
 
@@ -70,6 +73,7 @@ def messages_df(source: Source = None, *, hidden: bool = False, prices: Prices =
     return frames.messages_frame(_messages(source, hidden=hidden, price=price), _facts(source, price))
 
 
+@uncollected
 def tool_calls_df(source: Source = None, *, hidden: bool = False) -> pd.DataFrame:
     """One row a tool call, however often it was recorded. Arguments as for `sessions_df`.
 
@@ -80,6 +84,7 @@ def tool_calls_df(source: Source = None, *, hidden: bool = False) -> pd.DataFram
     return frames.tool_calls_frame(_messages(source, hidden=hidden, price=_no_price, calls=True), _facts(source))
 
 
+@uncollected
 def usage_df(
     source: Source = None,
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import TOKENS, gemini, header, user
 
 import gemnb
+from gemnb.errors import FrameError
 from gemnb.model.session import SessionInfo
 from gemnb.workspace import Workspace
 
@@ -159,3 +162,19 @@ def test_a_table_keeps_no_results_in_memory(ws: Workspace, write_session: Write)
 
     assert len(repr(told)) < 1000 and len(repr(measured)) < 1000
     assert measured.entries[0].calls[0].result_chars == 5002
+
+
+def test_the_collector_is_on_again_after_a_table(ws: Workspace, write_session: Write) -> None:
+    write_session(header(), user("u", "x"))
+
+    gemnb.messages_df(ws)
+    assert gc.isenabled()
+    with pytest.raises(FrameError):
+        gemnb.usage_df(ws, by="colour")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        gemnb.sessions_df(ws)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

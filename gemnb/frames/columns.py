@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from gemnb.model.records import as_count
+from gemnb.model.records import LARGEST_COUNT, as_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,12 +41,9 @@ def to_frame(
     """
     import pandas as pd
 
-    values: list[list[object]] = [[] for _ in columns]
-    for row in rows:  # one at a time: a row may hold a whole session
-        for held, column in zip(values, columns, strict=True):
-            held.append(column.value(row))
-    made = {c.name: series(held, c.dtype) for c, held in zip(columns, values, strict=True)}
-    frame = pd.DataFrame({name: told for name, (told, _) in made.items()})
+    told = list(rows)
+    made = {c.name: series([c.value(row) for row in told], c.dtype) for c in columns}
+    frame = pd.DataFrame({name: held for name, (held, _) in made.items()})
     frame.attrs["gemnb"] = {**(facts or {}), "odd": {name: odd for name, (_, odd) in made.items() if odd}}
     return frame
 
@@ -55,16 +52,23 @@ def series(values: Sequence[object], dtype: str) -> tuple[pd.Series, int]:
     """`values` as a Series of `dtype`, and how many of them were odd: neither None nor fit for it."""
     import pandas as pd
 
-    fit = FITS[dtype.partition("[")[0]]
-    fitted = [None if value is None else fit(value) for value in values]
-    odd = sum(told is None and value is not None for value, told in zip(values, fitted, strict=True))
+    fitted, odd = _fitted(values, FITS[dtype.partition("[")[0]])
     if dtype.startswith("datetime64"):
         zone = dtype.partition(", ")[2].rstrip("]")
-        times = pd.DatetimeIndex(fitted, dtype="datetime64[us, UTC]" if zone else "datetime64[us]")
+        times = pd.DatetimeIndex([*fitted], dtype="datetime64[us, UTC]" if zone else "datetime64[us]")
         return pd.Series(times.tz_convert(zone) if zone else times), odd
     if dtype == "category":
         return pd.Series(fitted, dtype="str").astype("category"), odd
     return pd.Series(fitted, dtype=dtype), odd
+
+
+def _fitted(values: Sequence[object], fit: Fit) -> tuple[Sequence[Any], int]:
+    """`values` made to fit, and how many of them were odd."""
+    told = [value for value in values if value is not None]
+    if {*map(type, told)} <= {fit.type} and (not told or fit.ready(told)):
+        return values, 0
+    fitted = [None if value is None else fit.make(value) for value in values]
+    return fitted, sum(made is None and value is not None for value, made in zip(values, fitted, strict=True))
 
 
 def describe(columns: Iterable[Column[T]]) -> str:
@@ -93,12 +97,37 @@ def _moment(value: object) -> datetime | None:
     return value if isinstance(value, datetime) else None
 
 
-FITS: Mapping[str, Callable[[object], object]] = {
-    "str": _text,
-    "category": _text,
-    "Int64": as_count,
-    "Float64": _number,
-    "boolean": _flag,
-    "datetime64": _moment,
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How values are made to fit a dtype."""
+
+    type: type
+    ready: Callable[[Sequence[Any]], bool]
+    """Whether values, all of this type, fit as they are: a look at many at once, where most columns end."""
+    make: Callable[[object], object]
+    """A value made to fit; None where it cannot be."""
+
+
+def _are_whole(told: Sequence[str]) -> bool:
+    """Whether no half characters are in these texts."""
+    try:
+        for text in told:
+            if not text.isascii():
+                text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _always(_: Sequence[object]) -> bool:
+    return True
+
+
+FITS: Mapping[str, Fit] = {
+    "str": Fit(str, _are_whole, _text),
+    "category": Fit(str, _are_whole, _text),
+    "Int64": Fit(int, lambda told: min(told) >= 0 and max(told) <= LARGEST_COUNT, as_count),
+    "Float64": Fit(float, lambda told: all(map(isfinite, told)), _number),
+    "boolean": Fit(bool, _always, _flag),
+    "datetime64": Fit(datetime, _always, _moment),
 }
-"""How a value is made to fit, by dtype; None where it cannot be."""

@@ -106,7 +106,7 @@ def _told(message: Entry, name: str) -> object:
 
 
 def _tokens(kind: str) -> Callable[[MessageRow], object]:
-    return lambda row: token_value(row.message, kind)
+    return lambda row: token_value(row.message, kind) if row.message.tokens or row.message.extra else None
 
 
 def _cost(part: Callable[[Cost], float]) -> Callable[[MessageRow], float | None]:

@@ -42,8 +42,7 @@ LARGEST_COUNT = 2**53 - 1
 
 def as_count(value: object) -> int | None:
     """`value` where it can be a number of tokens, and None where no service tells such: a word, less than nothing."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 <= value <= LARGEST_COUNT else None  # type: ignore[operator, return-value]
+    return value if type(value) is int and 0 <= value <= LARGEST_COUNT else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

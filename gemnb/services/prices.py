@@ -93,10 +93,18 @@ def list_price(model: str | None, tokens: Tokens, at: datetime | None) -> Cost |
     None where the model, its price or the time is unknown, or a count of tokens is none: never zero, never today's.
     """
     told = (tokens.input, tokens.cached, tokens.output, tokens.thoughts, tokens.tool)
-    counts = [0 if count is None else as_count(count) for count in told]
-    if not model or at is None or tokens.input is None or None in counts:
+    input, cached, output, thoughts, tool = [0 if count is None else as_count(count) for count in told]
+    if (
+        not model
+        or at is None
+        or tokens.input is None
+        or input is None
+        or cached is None
+        or output is None
+        or thoughts is None
+        or tool is None
+    ):
         return None
-    input, cached, output, thoughts, tool = (count or 0 for count in counts)
     scale = _scale(model, at.astimezone(UTC).date())
     if scale is None:
         return None
