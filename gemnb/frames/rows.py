@@ -81,7 +81,9 @@ def message_rows(sessions: Iterable[SessionRow], price: Price) -> Iterator[Messa
     for owner in sessions:
         for entry in owner.ledger.entries:
             at = parse_time(entry.timestamp)
-            yield MessageRow(owner, entry, at, price(entry.model, entry.tokens, at) if entry.tokens else None)
+            yield MessageRow(
+                owner, entry, at, price(entry.model, entry.tokens, at) if entry.tokens is not None else None
+            )
 
 
 def call_rows(messages: Iterable[MessageRow]) -> Iterator[CallRow]:
@@ -103,8 +105,7 @@ def mismatch(tokens: Tokens | None) -> bool | None:
 
     None where input or total is unknown.
     """
-    if tokens is None or as_count(tokens.total) is None or as_count(tokens.input) is None:
+    if tokens is None or as_count(tokens.total) is None or (input := as_count(tokens.input)) is None:
         return None
-    parts = (tokens.input, tokens.output, tokens.thoughts, tokens.tool)
-    input, cached = (as_count(count) or 0 for count in (tokens.input, tokens.cached))
-    return tokens.total != sum(as_count(part) or 0 for part in parts) or cached > input
+    parts = [as_count(tokens.output) or 0, as_count(tokens.thoughts) or 0, as_count(tokens.tool) or 0]
+    return tokens.total != input + sum(parts) or (as_count(tokens.cached) or 0) > input

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from gemnb.frames.columns import ABSENT, Column, to_frame
@@ -106,7 +107,15 @@ def _told(message: Entry, name: str) -> object:
 
 
 def _tokens(kind: str) -> Callable[[MessageRow], object]:
-    return lambda row: token_value(row.message, kind) if row.message.tokens or row.message.extra else None
+    count = attrgetter(kind)
+
+    def value(row: MessageRow) -> object:
+        message = row.message
+        if message.extra:
+            return token_value(message, kind)
+        return None if message.tokens is None else count(message.tokens)
+
+    return value
 
 
 def _cost(part: Callable[[Cost], float]) -> Callable[[MessageRow], float | None]:
