@@ -14,6 +14,7 @@ from pathlib import Path
 from gemnb.cleanup import Cleanup
 from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoKeyError, NoSessionsError, OtherProjectError
 from gemnb.model.ledger import Ledger
+from gemnb.model.progress import Progress
 from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import is_injected
@@ -84,6 +85,8 @@ class Workspace:
         """Name of the model, where it is not the settings' one."""
         self.inject = True
         """Whether a talk begins with the injected context (date, platform, workspace)."""
+        self.progress: Progress | None = None
+        """Told how far a listing, a table or a search is: `ws.progress = print`."""
         self._shown_proposals: list[Proposal] = []
         self._given: list[str | None] = [None]
         """The memory that the current talk is given."""
@@ -345,7 +348,7 @@ class Workspace:
         every = projects == "all"
         stores = [self._store(partial(_only, p.folder)) for p in self.projects()] if every else [self.store]
         rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]
-        return search(query, rows, self.store.load, limit=limit, known=self.spellings)
+        return search(query, rows, self.store.load, limit=limit, known=self.spellings, progress=self.progress)
 
     def memory(self) -> Memory:
         """The memory files that a new talk is given, read now.
@@ -498,7 +501,7 @@ class Workspace:
             )
 
     def _store(self, folders: Callable[[], Sequence[Path]]) -> SessionStore:
-        return SessionStore(folders, clock=self.clock, index=self.index)
+        return SessionStore(folders, clock=self.clock, index=self.index, progress=lambda: self.progress)
 
     def _checkpoints(self, *, claim: bool = False) -> Checkpoints:
         return Checkpoints(self._projects.tmp / self._projects.claim(self.root) if claim else self.folder)

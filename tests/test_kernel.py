@@ -137,3 +137,13 @@ def test_proposals_are_seen_applied_and_dismissed_in_a_kernel(kernel: Kernel, ho
 
     (error,) = [m["content"] for m in kernel.run("%memory apply 2") if m["msg_type"] == "error"]
     assert error["ename"] == "MemoryFileError" and len(error["traceback"]) == 1
+
+
+def test_a_long_job_shows_in_its_cell_how_far_it_is(kernel: Kernel) -> None:
+    out = kernel.run("import gemnb.notebook.progress as p; p.AFTER_S = p.EVERY_S = 0\n_ = Gemnb.workspace.sessions()")
+
+    shown = [m["content"] for m in out if m["msg_type"] == "display_data"]
+    (begun,) = (content for content in shown if "Reading" in content["data"]["text/plain"])
+    ended = [m["content"] for m in out if m["msg_type"] == "update_display_data"][-1]
+    assert begun["data"]["text/plain"].startswith("Reading sessions: 0 of ")
+    assert ended["transient"] == begun["transient"] and not ended["data"]["text/plain"].endswith("…")

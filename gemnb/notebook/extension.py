@@ -20,6 +20,7 @@ from gemnb.notebook.completion import make_matcher
 from gemnb.notebook.magics import Gemnb
 from gemnb.notebook.notice import LateNotice, Notice
 from gemnb.notebook.prefix import cell_transformer, line_transformer, prompt_transformer
+from gemnb.notebook.progress import unwatch, watch
 
 if TYPE_CHECKING:
     from gemnb.workspace import Workspace
@@ -60,6 +61,8 @@ def load(ip: InteractiveShell) -> None:
     ip.input_transformer_manager.cleanup_transforms.append(loaded.cell_transformer)
     ip.Completer.custom_matchers.append(loaded.matcher)
     looks.install(ip)
+    if magics.progress_line:
+        watch(ip, magics.progress_line)
     ip.push({"Gemnb": magics}, interactive=False)
     setattr(ip, ATTRIBUTE, replace(loaded, notice=_look_at_retention(ip, magics)))
 
@@ -98,6 +101,8 @@ def unload(ip: InteractiveShell) -> None:
     ]
     ip.Completer.custom_matchers[:] = [m for m in ip.Completer.custom_matchers if m is not loaded.matcher]
     looks.uninstall(ip)
+    if loaded.magics.progress_line:
+        unwatch(ip, loaded.magics.progress_line)
     if loaded.notice:
         loaded.notice.stop()
     ip.drop_by_id({"Gemnb": loaded.magics})

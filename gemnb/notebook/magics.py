@@ -14,6 +14,7 @@ from traitlets import Bool, Enum, Int, Unicode, observe
 
 import gemnb
 from gemnb.notebook.arguments import UsageMistake, parse
+from gemnb.notebook.progress import ProgressLine
 
 if TYPE_CHECKING:  # `%load_ext gemnb` is quick: what a magic works with is imported when it is first used
     from pandas import DataFrame
@@ -170,6 +171,7 @@ class Gemnb(Magics):
     def __init__(self, shell: InteractiveShell, **given: Any) -> None:
         super().__init__(shell=shell, **given)
         self._workspace: Workspace | None = None
+        self.progress_line = ProgressLine() if hasattr(shell, "kernel") else None
 
     @property
     def workspace(self) -> Workspace:
@@ -180,11 +182,13 @@ class Gemnb(Magics):
             self._workspace.inject = self.context
             self._workspace.cleanup.trash_days = self.trash_days
             self._workspace.index.on = self.index
+            self._workspace.progress = self.progress_line
         return self._workspace
 
     @workspace.setter
     def workspace(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        workspace.progress = workspace.progress or self.progress_line
 
     @observe("root", "home")
     def _moved(self, _: object) -> None:
@@ -276,7 +280,7 @@ class Gemnb(Magics):
         if command == "resume":
             return workspace.load_checkpoint(name)
         if command == "share":
-            return workspace.attached().export(name, redact=args.redact)
+            return workspace.attached().export(name, redact=args.redact, progress=workspace.progress)
         if command == "delete":
             workspace.delete_checkpoint(name)
         return Checkpointed(tuple(workspace.checkpoints()))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from gemnb.errors import ExportError
+from gemnb.model.progress import Progress, watched
 from gemnb.model.records import JsonObject, Message, Part
 from gemnb.model.talk import UNSEEN, clean_line
 from gemnb.model.turns import Turn, merged_contents
@@ -43,7 +44,7 @@ class Exported:
         return f"Exported to {self.path}{told}."
 
 
-Render = Callable[[Sequence[Entry], str, str], str]
+Render = Callable[[Iterable[Entry], str, str], str]
 """Entries, title and session id to text."""
 
 
@@ -55,6 +56,7 @@ def export(
     title: str,
     redact: bool = False,
     homes: Iterable[str] = (),
+    progress: Progress | None = None,
 ) -> Exported:
     """Write the talk to `path`; a file that is there is replaced.
 
@@ -65,6 +67,7 @@ def export(
         title: on one line.
         redact: replace keys, tokens, passwords and home paths by placeholders.
         homes: the person's home folders.
+        progress: told how many turns are done.
 
     Raises:
         ExportError: the ending is none of the four, or the file cannot be written.
@@ -73,9 +76,13 @@ def export(
     entries = list(entries_of(messages))
     redactor = Redactor(homes)
     if redact:
-        entries = [replace(entry, parts=tuple(redactor.value(entry.parts))) for entry in entries]
+        entries = [
+            replace(entry, parts=tuple(redactor.value(entry.parts)))
+            for entry in watched(entries, "Redacting turns", progress)
+        ]
         title = redactor.text(title)
-    write(path, whole_characters(render(entries, clean_line(title), session_id)))
+    text = render(watched(entries, "Exporting turns", progress), clean_line(title), session_id)
+    write(path, whole_characters(text))
     return Exported(path, tuple(redactor.replaced))
 
 
@@ -106,12 +113,12 @@ def shown(value: Any) -> Any:
     return value
 
 
-def talk_json(entries: Sequence[Entry], _title: str, _session_id: str) -> str:
+def talk_json(entries: Iterable[Entry], _title: str, _session_id: str) -> str:
     """The list of Contents."""
     return json.dumps(merged_contents(_turns(entries)), indent=2, ensure_ascii=False) + "\n"
 
 
-def talk_markdown(entries: Sequence[Entry], _title: str, _session_id: str) -> str:
+def talk_markdown(entries: Iterable[Entry], _title: str, _session_id: str) -> str:
     """A heading for each turn, `---` between."""
     told = [
         f"## {entry.role.upper()}\n\n" + "\n\n".join(map(part_markdown, entry.parts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterable
 from html import escape
 
 from gemnb.model.records import Part
@@ -31,7 +31,7 @@ img { max-width: 100%; }
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def talk_html(entries: Sequence[Entry], title: str, session_id: str) -> str:
+def talk_html(entries: Iterable[Entry], title: str, session_id: str) -> str:
     """The page."""
     told = "\n".join(_article(shown(entry)) for entry in entries)
     return (

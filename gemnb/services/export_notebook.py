@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from gemnb.model.records import JsonObject, Part
 from gemnb.services.export import Entry, part_markdown, shown
@@ -12,7 +12,7 @@ from gemnb.services.export_html import part_html, picture_of
 from gemnb.services.markdown import safe_markdown
 
 
-def talk_notebook(entries: Sequence[Entry], title: str, session_id: str) -> str:
+def talk_notebook(entries: Iterable[Entry], title: str, session_id: str) -> str:
     """The notebook, format 4.5."""
     cells = [_cell("code", "%load_ext gemnb", "load", {}) | {"execution_count": None, "outputs": []}]
     for entry in map(shown, entries):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gemnb.errors import GemnbWarning, UnknownMessageError
+from gemnb.model.progress import Progress
 from gemnb.model.records import Header, Message
 from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_resumable, prompts, standing, typed_text
@@ -173,12 +174,15 @@ class LiveTalk:
         session = self._journal.session()
         return session.history if session and self.session_id.startswith(session.id) else ()
 
-    def export(self, path: str | os.PathLike[str], *, redact: bool = False) -> Exported:
+    def export(
+        self, path: str | os.PathLike[str], *, redact: bool = False, progress: Progress | None = None
+    ) -> Exported:
         """Write the talk to a file; the ending chooses the form: `.json`, `.md`, `.html` or `.ipynb`.
 
         Args:
             path: where to; a file that is there is replaced.
             redact: replace keys, tokens, passwords and home paths by placeholders; the answer lists them.
+            progress: told how many turns are done.
 
         Raises:
             ExportError: no form has that ending, or the file cannot be written.
@@ -194,6 +198,7 @@ class LiveTalk:
             title=title_of(self.header.summary, asked, None),
             redact=redact,
             homes=[str(Path.home())] if redact else (),
+            progress=progress,
         )
 
     def sync(self) -> None:

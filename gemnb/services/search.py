@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gemnb.errors import UnreadableSessionError
+from gemnb.model.progress import Progress, watched
 from gemnb.model.records import Message, MessageContent, parts_of
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import without_context
@@ -44,6 +45,7 @@ def search(
     *,
     limit: int | None = None,
     known: Spellings | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Hit]:
     """Where `query` stands in the live talks of `rows`, the session last used first.
 
@@ -57,13 +59,15 @@ def search(
         load: gives the whole session of a row.
         limit: the most hits.
         known: what earlier searches found out about the files.
+        progress: told how many of the sessions were looked into.
     """
     if not query.strip() or (limit is not None and limit <= 0):
         return
     pattern = re.compile(re.escape(query), re.IGNORECASE)
     word, known = Word(query), known or Spellings()
     found = 0
-    for row in sorted(rows, key=lambda r: r.last_updated or datetime.min.replace(tzinfo=UTC), reverse=True):
+    newest_first = sorted(rows, key=lambda r: r.last_updated or datetime.min.replace(tzinfo=UTC), reverse=True)
+    for row in watched(newest_first, "Searching sessions", progress):
         for hit in _hits_in(row, pattern, lambda row: word.may_stand_in(row.path, known), load):
             yield hit
             found += 1

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from gemnb.model.ledger import Ledger, make_ledger
+from gemnb.model.progress import Progress, watched
 from gemnb.model.session import SessionInfo
 from gemnb.model.talk import clean_line, is_resumable, is_resumable_to_client, prompts, standing, typed_text
 from gemnb.store.brief import brief_records
@@ -32,6 +33,7 @@ MAKERS = (
     *(f"store/{n}.py" for n in ("brief", "codec", "journal", "replay", "rows", "titles", "typed")),
 )
 """The code that a row comes from."""
+READING = "Reading sessions"
 SETTLED_NS = 2_000_000_000
 """A file that changed this shortly before it was read may change again without a new time: it is not remembered."""
 
@@ -70,14 +72,14 @@ def rows_version() -> int:
     return check >> 1 | 1
 
 
-def rows_of(folder: Path, *, index: Index | None, now: datetime) -> list[SessionInfo]:
+def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progress | None = None) -> list[SessionInfo]:
     """Every session file of a project's folder as a row that has no number yet; nothing in them raises."""
     known = index.read(folder) if index else {}
     begun = time.time_ns()
     latest = now + timedelta(days=1)
     rows: list[SessionInfo] = []
     fresh: dict[str, bytes] = {}
-    for name, path in _named_files(folder):
+    for name, path in watched(list(_named_files(folder)), READING, progress):
         try:
             status = os.lstat(path)
         except OSError as error:
@@ -96,13 +98,15 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime) -> list[Session
     return rows
 
 
-def ledgers_of(folder: Path, *, now: datetime, calls: bool) -> Iterator[tuple[SessionInfo, Ledger | None]]:
+def ledgers_of(
+    folder: Path, *, now: datetime, calls: bool, progress: Progress | None = None
+) -> Iterator[tuple[SessionInfo, Ledger | None]]:
     """Every session file of a project's folder as a row that has no number yet, with its ledger; each is read once.
 
     There is no ledger of a file that cannot be read. With `calls` each tool call is measured; else only told.
     """
     records = partial(tabled_records, calls=calls)
-    for _, path in _named_files(folder):
+    for _, path in watched(list(_named_files(folder)), READING, progress):
         try:
             status = os.lstat(path)
             found = read_fold(path, records=records, steps=True)

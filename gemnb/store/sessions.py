@@ -16,6 +16,7 @@ from gemnb.errors import (
     UnreadableSessionError,
 )
 from gemnb.model.ledger import Ledger
+from gemnb.model.progress import Progress
 from gemnb.model.session import Session, SessionInfo
 from gemnb.store import replay
 from gemnb.store.index import Index
@@ -57,12 +58,21 @@ class SessionStore:
         folders: gives the folders.
         clock: aware time.
         index: what was read of files that did not change since; without it all are read.
+        progress: gives whoever is told how far the reading is.
     """
 
-    def __init__(self, folders: Callable[[], Sequence[Path]], *, clock: Clock, index: Index | None = None) -> None:
+    def __init__(
+        self,
+        folders: Callable[[], Sequence[Path]],
+        *,
+        clock: Clock,
+        index: Index | None = None,
+        progress: Callable[[], Progress | None] = lambda: None,
+    ) -> None:
         self._folders = folders
         self._clock = clock
         self._index = index
+        self._progress = progress
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -72,7 +82,8 @@ class SessionStore:
     def list(self, *, hidden: bool = False, current: str | None = None) -> list[SessionInfo]:
         """The sessions as the client would number them, oldest start first; with `hidden`, the rest after them."""
         now = self._clock()
-        rows = [row for folder in self.folders for row in rows_of(folder, index=self._index, now=now)]
+        told = self._progress()
+        rows = [r for folder in self.folders for r in rows_of(folder, index=self._index, now=now, progress=told)]
         shown, rest = arranged(rows, current=current)
         return shown + rest if hidden else shown
 
@@ -82,7 +93,8 @@ class SessionStore:
         With `calls` each tool call is measured; else only its end is told.
         """
         now = self._clock()
-        found = [one for folder in self.folders for one in ledgers_of(folder, now=now, calls=calls)]
+        told = self._progress()
+        found = [r for folder in self.folders for r in ledgers_of(folder, now=now, calls=calls, progress=told)]
         ledgers = {row.path: ledger for row, ledger in found}
         shown, rest = arranged((row for row, _ in found), current=current)
         return [(row, ledger) for row in (*shown, *rest) if row.state != "unreadable" and (ledger := ledgers[row.path])]
