@@ -55,8 +55,9 @@ class GemnbError(Exception):
     """Stable name for programs, the Gemini CLI's where it has one; messages may change."""
 
     def _render_traceback_(self) -> list[str]:
-        """Show one line in IPython: the message says what to do, the frames do not."""
-        return [f"{type(self).__name__}: {self} [{self.code}]"]
+        """Show one line in IPython, without what a terminal obeys: the message says what to do, the frames do not."""
+        told = "".join(char for char in str(self) if char.isprintable() or char in "\n\u200c\u200d")
+        return [f"{type(self).__name__}: {told} [{self.code}]"]
 
 
 class SessionError(GemnbError):

@@ -56,12 +56,12 @@ class MarkdownScreen:
         self._text += text
         if self._live and time.monotonic() - self._shown_at > EVERY_S:
             self._shown_at = time.monotonic()
-            self._handle.update(Markdown(safe_markdown(self._text)))
+            self._handle.update(Markdown(safe_markdown(printable(self._text))))
 
     def end(self, note: str | None) -> None:
         """Show all of it, and a note on how it ended."""
-        marked = f"{safe_markdown(self._text)}\n\n*[{safe_markdown(note)}]*" if note else safe_markdown(self._text)
-        self._handle.update(Markdown(marked.strip()))
+        told = f"{self._text}\n\n*[{note}]*" if note else self._text
+        self._handle.update(Markdown(safe_markdown(printable(told)).strip()))
 
 
 class TerminalScreen:

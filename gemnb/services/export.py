@@ -12,8 +12,9 @@ from typing import Any
 from gemnb.errors import ExportError
 from gemnb.model.progress import Progress, watched
 from gemnb.model.records import JsonObject, Message, Part
-from gemnb.model.talk import UNSEEN, clean_line
+from gemnb.model.talk import HALF, UNSEEN, clean_line
 from gemnb.model.turns import Turn, merged_contents
+from gemnb.services.markdown import safe_markdown
 from gemnb.services.projection import history
 from gemnb.services.redaction import Redactor, Replacement
 from gemnb.store.files import write_whole
@@ -101,9 +102,9 @@ def entries_of(messages: Iterable[Message]) -> Iterator[Entry]:
 
 
 def shown(value: Any) -> Any:
-    """`value` without control, escape and bidi characters, at any depth: what is left looks like what it is."""
+    """`value` without control, escape, bidi and half characters, at any depth: what is left looks like what it is."""
     if isinstance(value, str):
-        return UNSEEN.sub("", value)
+        return HALF.sub("\ufffd", UNSEEN.sub("", value))
     if isinstance(value, dict):
         return {shown(key): shown(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -119,13 +120,13 @@ def talk_json(entries: Iterable[Entry], _title: str, _session_id: str) -> str:
 
 
 def talk_markdown(entries: Iterable[Entry], _title: str, _session_id: str) -> str:
-    """A heading for each turn, `---` between."""
+    """A heading for each turn, `---` between; nothing in it runs or fetches, whatever viewer it meets."""
     told = [
-        f"## {entry.role.upper()}\n\n" + "\n\n".join(map(part_markdown, entry.parts))
-        for entry in entries
+        f"## {entry.role.upper()}\n\n" + safe_markdown("\n\n".join(map(part_markdown, entry.parts)))
+        for entry in map(shown, entries)
         if entry.role in ("user", "model")
     ]
-    return "\n\n---\n\n".join(told) + "\n"
+    return safe_markdown("\n\n---\n\n".join(told) + "\n")  # again: one turn may close the fence of another
 
 
 def part_markdown(part: Part) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gemnb.model.talk import HALF, UNSEEN
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -18,6 +20,8 @@ def safe_markdown(text: str) -> str:
     Else every `<` and `[` outside fenced code is escaped: it loses its links, and shows the HTML as it was typed.
     Where that would change which lines are fenced, those inside are escaped too.
     """
+    if "<" not in text and "[" not in text:
+        return text
     tokens = _parser(html=True).parse(text)
     if all(_is_safe(token) for token in tokens):
         return text
@@ -28,8 +32,8 @@ def safe_markdown(text: str) -> str:
 
 
 def markdown_html(text: str) -> str:
-    """`text` rendered to HTML in which nothing runs and no picture is fetched."""
-    rendered: str = _parser(html=False).render(text)
+    """`text` rendered to HTML in which nothing runs, no picture is fetched and no character turns what is shown."""
+    rendered: str = _parser(html=False).render(HALF.sub("\ufffd", UNSEEN.sub("", text)))
     return rendered
 
 

@@ -26,7 +26,8 @@ STAYED = "It was not applied: `%memory dismiss` takes it out of the inbox."
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _HUNK = re.compile(r"@@ -[0-9]{1,9}(?:,([0-9]{1,9}))? \+[0-9]{1,9}(?:,([0-9]{1,9}))? @@")
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff"
+    "\U000e0000-\U000e007f]"
 )
 """What would be written and not seen; the line end is told apart."""
 

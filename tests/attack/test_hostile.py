@@ -1,4 +1,4 @@
-"""A store that was made to lead out, and words that were made to run."""
+"""A store that was made to lead out."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
 import reach
-from markdown_it import MarkdownIt
 from support import SID, gemini, header, to_bytes, tree, user
-
-import gemnb
-from gemnb.model.outcome import Outcome
-from gemnb.notebook.display import HTML
-from gemnb.services.chat import Reply
 
 SECRET = "OUTSIDE-4711"
 
@@ -85,67 +76,3 @@ def test_nothing_outside_the_store_is_read_created_or_changed(tmp_path: Path) ->
     told = [p for top in ("home", "exports") for p in (tmp_path / top).rglob("*") if p.is_file() and not p.is_symlink()]
     assert len(told) > 5
     assert not [p for p in told if p.stat().st_nlink == 1 and SECRET.encode() in p.read_bytes()]
-
-
-class Tags(HTMLParser):
-    """The elements of a page, and what of them runs or fetches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.evil: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        if tag in {"script", "iframe", "object", "embed", "form", "link", "base", "svg", "math", "audio", "video"}:
-            self.evil.append(tag)
-        for name, value in attrs:
-            link = (value or "").strip().lower()
-            fetches = name in {"src", "srcset", "data", "action", "poster"} and not link.startswith("data:image/")
-            leads = name == "href" and not link.startswith(("http://", "https://", "mailto:", "#"))
-            if name.startswith("on") or fetches or leads or (name == "style" and ("url(" in link or "fixed" in link)):
-                self.evil.append(f"{tag} {name}={value}")
-
-
-WORDS = [
-    "<script>ran()</script>",
-    "<img src=x onerror=ran()>",
-    "<svg onload=ran()><style>@import 'http://evil.test'</style></svg>",
-    "[go](javascript:ran()) ![look](http://evil.test/x.png)",
-    "</td></table><iframe src='http://evil.test'></iframe>",
-    '" onmouseover="ran()" style="position:fixed;background:url(http://evil.test)',
-    "<style>*{background:url(http://evil.test)}</style>",
-    "\x1b]8;;http://evil.test\x07go\x1b]8;;\x07\x1b[2J\u202egnp.exe\u2066",
-    "```\n</pre><script>ran()</script>\n```\n<details open ontoggle=ran()>",
-    "`<b onclick=ran()>` &lt;script&gt; &#106;avascript:ran() <a href='jAvAsCrIpT:ran()'>x</a>",
-]
-
-
-@pytest.mark.parametrize("words", WORDS)
-def test_no_word_of_a_session_runs_or_fetches_in_any_rendering(
-    ws: gemnb.Workspace, write_session: Callable[..., Path], tmp_path: Path, words: str
-) -> None:
-    part = {"functionCall": {"id": "c", "name": words, "args": {words: words}}}
-    call = {"id": "c", "name": words, "args": {words: words}, "status": "success", "resultDisplay": words}
-    call["result"] = [{"functionResponse": {"id": "c", "name": words, "response": {"output": words}}}]
-    answer = gemini("g", [{"text": words}, {"text": words, "thought": True}, part], model=words, toolCalls=[call])
-    write_session(header(summary=words), user("u", words), answer, {"id": "e", "type": "error", "content": words})
-    chat = ws.resume("1")
-    reply = Reply(words, Outcome.ERROR, error=words)
-    values = [ws.listing(), chat, chat.recording, reply]
-    pages = [HTML[f"{type(v).__module__}.{type(v).__qualname__}"](v) for v in values]
-    pages += [frame.to_html() for frame in (gemnb.sessions_df(ws), gemnb.messages_df(ws), gemnb.tool_calls_df(ws))]
-    for ending in ("html", "ipynb"):
-        chat.export(tmp_path / f"out.{ending}")
-    pages.append((tmp_path / "out.html").read_text())
-    cells = json.loads((tmp_path / "out.ipynb").read_text())["cells"]
-    shown = [output["data"] for cell in cells for output in cell.get("outputs", [])]
-    pages += ["".join(data.get("text/html", [])) for data in shown]
-    marked = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    marked += ["".join(data.get("text/markdown", [])) for data in shown]
-    pages += [MarkdownIt("commonmark", {"html": True}).render(text) for text in marked]
-
-    for page in pages:
-        tags = Tags()
-        tags.feed(page)
-        assert not tags.evil, page
