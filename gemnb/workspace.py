@@ -42,9 +42,9 @@ from gemnb.store.paths import (
     index_file,
     is_file_name,
     own_folder,
-    private_folder,
     project_hash,
     session_file_name,
+    store_folder,
 )
 from gemnb.store.projects import Project, Projects, repository_of
 from gemnb.store.recorder import Recorder, Seen, look
@@ -504,7 +504,13 @@ class Workspace:
         return SessionStore(folders, clock=self.clock, index=self.index, progress=lambda: self.progress)
 
     def _checkpoints(self, *, claim: bool = False) -> Checkpoints:
-        return Checkpoints(self._projects.tmp / self._projects.claim(self.root) if claim else self.folder)
+        try:
+            return Checkpoints(self._projects.tmp / self._projects.claim(self.root) if claim else self.folder)
+        except OSError as error:
+            raise CheckpointError(
+                f"The project's folder could not be made: {error.strerror or error}; nothing was saved."
+                " Make it writable, then try again."
+            ) from None
 
     def attached(self) -> Chat:
         """The current chat.
@@ -590,7 +596,7 @@ class Workspace:
         """Make the project's folders; a new file's place may have moved if another project took its slug meanwhile."""
         if path.parent.parent.parent == self._projects.tmp and path.parent.parent.name == self.slug:
             path = self._projects.tmp / self._projects.claim(self.root) / "chats" / path.name
-        private_folder(path.parent)
+        store_folder(path.parent, below=self._projects.gemini)
         free = live.free_path(path, self.clock())
         if free != path:
             warnings.warn(

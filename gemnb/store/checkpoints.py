@@ -111,10 +111,19 @@ class Checkpoints:
             ) from None
 
     def delete(self, tag: str) -> bool:
-        """Delete the checkpoint `tag`, under either name; whether there was one."""
+        """Delete the checkpoint `tag`, under either name; whether there was one.
+
+        Raises:
+            CheckpointError: the disk refused.
+        """
         paths = self._find(tag)
         for path in paths:
-            path.unlink()
+            try:
+                path.unlink()
+            except OSError as error:
+                raise CheckpointError(
+                    f"{path} could not be deleted: {error.strerror}; it stays. Make it writable, then try again."
+                ) from None
         return bool(paths)
 
     def exists(self, tag: str) -> bool:

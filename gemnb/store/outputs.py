@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gemnb.model.records import ToolCall
 from gemnb.store.files import write_whole
-from gemnb.store.paths import is_safe_id, kind_of, private_folder
+from gemnb.store.paths import is_safe_id, kind_of, store_folder
 
 FOLDER = "tool-outputs"
 OF_SESSION = "session-"
@@ -31,7 +31,7 @@ def save(folder: Callable[[], Path], session_id: str, call: ToolCall, text: str,
     tool = "".join(char for char in call.name if (char.isascii() and char.isalnum()) or char == "_")[:40] or "tool"
     path = into / f"{tool}_{hashlib.sha256(data).hexdigest()[:16]}.txt"
     if write and kind_of(path) is None:
-        private_folder(into)
+        store_folder(into, below=folder().parents[1])
         write_whole(path, data)
     return str(path)
 

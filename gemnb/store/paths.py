@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -123,6 +124,20 @@ def private_folder(folder: Path) -> None:
             raise
         private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def store_folder(folder: Path, *, below: Path) -> None:
+    """Make `folder`, which lies below `below`, for the person alone; no link on the way is followed.
+
+    What is written behind a link would be found by no listing, and may be anywhere.
+
+    Raises:
+        OSError: it cannot be made, or a link or something else stands on the way.
+    """
+    for part in [p for p in reversed(folder.parents) if below in p.parents] + [folder]:
+        private_folder(part)
+        if kind_of(part) != "folder":
+            raise NotADirectoryError(errno.ENOTDIR, f"{part} is a link, and no folder of the store", str(part))
 
 
 def artifacts(folder: Path, session_id: str, *, spared: Collection[str] = ()) -> list[Path]:

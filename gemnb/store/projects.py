@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gemnb.store.files import create, write_whole
 from gemnb.store.journal import open_regular, parse_whole
-from gemnb.store.paths import is_session_name, is_slug, kind_of, private_folder, project_hash
+from gemnb.store.paths import is_session_name, is_slug, kind_of, private_folder, project_hash, store_folder
 
 MARKER = ".project_root"
 LONGEST_MARKER = 4096
@@ -154,7 +154,7 @@ class Projects:
         new = kind_of(self.tmp / slug) is None
         for base in ("tmp", "history"):
             folder = self.gemini / base / slug
-            private_folder(folder)
+            store_folder(folder, below=self.gemini)
             try:
                 create(folder / MARKER, root.encode("utf-8", "surrogateescape"))
             except FileExistsError:

@@ -1,6 +1,7 @@
-"""One process, one session, thousands of turns: `python tests/attack/long_life.py --turns 5000`.
+"""One process, one session, thousands of turns: `python tests/attack/long_life.py --turns 5000 [--base-url URL]`.
 
-Prints, as JSON, how memory, file handles and the time of a turn went, and what was written.
+Prints, as JSON, how memory, file handles and the time of a turn went, and what was written. With a URL the model is the
+real one's library against a service there, which must call `look` where a prompt names it, and sum up where asked.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import gemnb
+from gemnb.services.genai import GenaiLlm
 from gemnb.testing import DemoLlm
 
 COMPRESS_EVERY = 25
@@ -47,10 +49,12 @@ class Forgetful(DemoLlm):
         self.systems.clear()
 
 
-def live(turns: int) -> dict[str, Any]:
+def live(turns: int, *, base_url: str | None = None) -> dict[str, Any]:
     """Talk for `turns` prompts, with tools and compressions."""
+    llm = GenaiLlm("gemini-2.5-pro", api_key="x", base_url=base_url) if base_url else Forgetful()
+    called = 0
     with tempfile.TemporaryDirectory() as scratch:
-        ws = gemnb.open_workspace(scratch, home=Path(scratch) / "home", llm=Forgetful(), environ={})
+        ws = gemnb.open_workspace(scratch, home=Path(scratch) / "home", llm=llm, environ={})
         chat = ws.new_chat()
         chat.tools = [look]
         chat.send("First words.")  # this makes the file, the folders and the entry in the registry
@@ -59,7 +63,8 @@ def live(turns: int) -> dict[str, Any]:
         rows = []
         for number in range(turns):
             start = time.process_time()
-            chat.send(f"Prompt {number}: `look` at 'rivers'" if number % CALL_EVERY == 0 else f"Prompt {number}: why?")
+            prompt = f"Prompt {number}: `look` at 'rivers'" if number % CALL_EVERY == 0 else f"Prompt {number}: why?"
+            called += len(chat.send(prompt).tool_calls)
             if number % COMPRESS_EVERY == COMPRESS_EVERY - 1:
                 chat.compress(floor={})
             rows.append((number, time.process_time() - start, memory_kb(), len(os.listdir("/proc/self/fd"))))  # noqa: PTH208
@@ -70,6 +75,7 @@ def live(turns: int) -> dict[str, Any]:
     numbers, times, memory, handles = zip(*half, strict=True)
     return {
         "turns": turns,
+        "calls": called,
         "bytes_more_in_file": size,
         "bytes_written": written,
         "reads_back": same,
@@ -85,8 +91,10 @@ def main() -> int:
     """Live as long as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=5000)
+    parser.add_argument("--base-url")
+    told = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(json.dumps(live(parser.parse_args().turns)))  # noqa: T201 - a program
+    print(json.dumps(live(told.turns, base_url=told.base_url)))  # noqa: T201 - a program
     return 0
 
 

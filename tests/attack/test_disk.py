@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from failing_disk import ERRORS, Disk
-from support import NOW, TALK, header, to_bytes, tree
+from support import NOW, SID, TALK, header, to_bytes, tree
 
 import gemnb
 from gemnb.services.compression import Status
@@ -89,6 +91,45 @@ def test_a_disk_that_fails_at_any_call_loses_nothing(
         if not disk.faults:
             break
     assert 20 < at < STEPS_AT_MOST - 1, "every call was made to fail, and there were some"
+
+
+ERRANDS: dict[str, Callable[[gemnb.Workspace, Path], object]] = {
+    "delete": lambda ws, _: ws.delete(SID),
+    "undo": lambda ws, _: ws.undo_deletion(),
+    "remember": lambda ws, _: ws.memory().add("We always measure in metres.", scope="project"),
+    "save": lambda ws, _: ws.save_checkpoint("again"),
+    "drop": lambda ws, _: ws.delete_checkpoint("kept"),
+    "go back": lambda ws, _: ws.load_checkpoint("kept").send("On."),
+    "clean": lambda ws, _: ws.retention().apply(),
+    "rescue": lambda ws, _: ws.rescue(),
+    "export": lambda ws, base: ws.resume(SID).export(base / "home" / "out.md"),
+    "list": lambda ws, _: (ws.listing(hidden=True), list(ws.search("river")), gemnb.projects(ws.home)),
+}
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["once", "from-then-on"])
+@pytest.mark.parametrize("errand", ERRANDS)
+def test_a_disk_that_fails_an_errand_is_one_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errand: str, stays: bool
+) -> None:
+    warnings.simplefilter("ignore", gemnb.GemnbWarning)
+    disk = Disk(tmp_path, monkeypatch)
+    for at in range(1, STEPS_AT_MOST):
+        ws = store(tmp_path / str(at))
+        ws.resume("1")
+        ws.save_checkpoint("kept")
+        other = ws.new_chat()
+        other.send("Another.")
+        ws.new_chat()
+        if errand == "undo":
+            ws.delete(SID)
+        talk = other.recording.path.read_bytes()
+        with disk.failing("EROFS", at, stays=stays), suppress(gemnb.GemnbError):
+            ERRANDS[errand](ws, tmp_path / str(at))
+        assert other.recording.path.read_bytes().startswith(talk)
+        if not disk.faults:
+            break
+    assert at < STEPS_AT_MOST - 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file system of its own takes the rights of root")

@@ -6,10 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
 import reach
 from support import SID, gemini, header, to_bytes, tree, user
+
+import gemnb
+from gemnb.testing import DemoLlm
 
 SECRET = "OUTSIDE-4711"
 
@@ -76,3 +81,30 @@ def test_nothing_outside_the_store_is_read_created_or_changed(tmp_path: Path) ->
     told = [p for top in ("home", "exports") for p in (tmp_path / top).rglob("*") if p.is_file() and not p.is_symlink()]
     assert len(told) > 5
     assert not [p for p in told if p.stat().st_nlink == 1 and SECRET.encode() in p.read_bytes()]
+
+
+@pytest.mark.parametrize("place", ["tmp", "tmp/app", "tmp/app/chats", "history", "history/app", "tmp/app/tool-outputs"])
+@pytest.mark.filterwarnings("ignore::gemnb.GemnbWarning")
+def test_nothing_is_written_behind_a_link_in_the_place_of_a_folder(tmp_path: Path, place: str) -> None:
+    root, gemini_folder, outside = tmp_path / "work" / "app", tmp_path / "home" / ".gemini", tmp_path / "outside"
+    for folder in (root, outside, (gemini_folder / place).parent):
+        folder.mkdir(parents=True)
+    (gemini_folder / place).symlink_to(outside)
+    ws = gemnb.open_workspace(root, home=tmp_path / "home", llm=DemoLlm(), environ={})
+    chat = ws.new_chat()
+    chat.tools = [long_output]
+
+    for prompt in ("`long_output` of 'rivers'", "And on?", "And on?"):
+        assert chat.send(prompt).outcome == "completed"
+    for errand in (lambda: chat.compress(floor={}), lambda: ws.save_checkpoint("kept")):
+        with suppress(gemnb.GemnbError):
+            errand()
+
+    assert not list(outside.iterdir())
+    if place != "tmp/app/tool-outputs":
+        assert "is a link" in str(chat.recording)
+
+
+def long_output(of: str) -> str:
+    """Tell something long."""
+    return f"{of}: " + "forty-two rivers, and more of them. " * 8000
