@@ -26,15 +26,19 @@ from gemnb.workspace import Workspace
 
 TABLES = (gemnb.messages_df, gemnb.tool_calls_df, gemnb.usage_df, gemnb.sessions_df)
 MEMORY = """
-import pandas, resource, sys
+import pandas, sys
 import gemnb
 from pathlib import Path
+
+def peak():  # `ru_maxrss` would tell the largest of the parent, too
+    told = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(told.split()[1])
+
 store = Path(sys.argv[1])
 ws = gemnb.open_workspace(store / "proj", home=store / "home")
 ws.index.on = False
 pandas.Series(["x"]).astype("category")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(before, len(gemnb.messages_df(ws)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak(), len(gemnb.messages_df(ws)), peak())
 """
 
 
