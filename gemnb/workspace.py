@@ -357,14 +357,20 @@ class Workspace:
         >>> path.name
         'GEMINI.md'
         """
-        told = self.settings.get("context.fileName").value
+        settings = self.settings
+        told = settings.get("context.fileName").value
         names = [
             name
             for name in (told if isinstance(told, list) else [told])
             if isinstance(name, str) and is_file_name(name)
         ]
         return load_memory(
-            Path(self.root), self.home, self.folder, names=names or ["GEMINI.md"], shown=self._shown_proposals
+            Path(self.root),
+            self.home,
+            self.folder,
+            names=names or ["GEMINI.md"],
+            flat=settings.get("context.importFormat").value == "flat",
+            shown=self._shown_proposals,
         )
 
     def reload_memory(self) -> Memory:

@@ -112,7 +112,7 @@ class Memory:
     @property
     def text(self) -> str:
         """Everything that the model is given, in its order."""
-        return "\n\n".join(file.section for file in self.files)
+        return "\n\n".join(file.section for file in self.files if file.text.strip())
 
     def add(self, fact: str, scope: str = "project", *, force: bool = False) -> Path:
         """Add a fact to the file of `scope`, once; every other byte stays. The path of that file.
@@ -143,6 +143,7 @@ def load_memory(
     *,
     cwd: Path | None = None,
     names: Sequence[str] = ("GEMINI.md",),
+    flat: bool = False,
     shown: list[Proposal] | None = None,
 ) -> Memory:
     """Read the memory of the project `root`.
@@ -153,6 +154,7 @@ def load_memory(
         folder: the project's folder in the store; it may not be there yet.
         cwd: the working directory; by default the root.
         names: the file names that the settings give.
+        flat: whether imports stand one after another; see `Resolver`.
         shown: keeps the numbers that a person was last shown from one reading to the next.
     """
     skipped: list[str] = []
@@ -162,7 +164,7 @@ def load_memory(
     gemini = home / ".gemini"
     within = {"project": (root, top, gemini), "private": (gemini, folder)}
     for scope, path, boundary in _places(root, home, folder, cwd or root, top, names):
-        file = _read(scope, path, boundary, within.get(scope, ()), read, skipped)
+        file = _read(scope, path, boundary, within.get(scope, ()), read, skipped, flat=flat)
         if file is not None:
             files.append(file)
     targets = {
@@ -195,7 +197,7 @@ def _private(folder: Path) -> Path:
 
 
 def _read(
-    scope: str, path: Path, boundary: Path, within: Sequence[Path], read: set[str], skipped: list[str]
+    scope: str, path: Path, boundary: Path, within: Sequence[Path], read: set[str], skipped: list[str], *, flat: bool
 ) -> MemoryFile | None:
     if not os.path.lexists(path):
         return None
@@ -215,7 +217,7 @@ def _read(
         skipped.append(f"{path}: larger than {LARGEST:,} bytes")
         return None
     read.add(same)
-    resolver = Resolver(boundary)
+    resolver = Resolver(boundary, flat=flat)
     text, imports = resolver.resolve(data.decode("utf-8-sig", "replace"), path)
     skipped += [f"{path}: {failure}" for failure in resolver.failures]
     out = " out of the project" if leads_out(path, within) else ""

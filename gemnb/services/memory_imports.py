@@ -36,16 +36,23 @@ class Resolver:
 
     Args:
         root: nothing outside it is read.
+        flat: see `resolve`.
     """
 
     root: Path
+    flat: bool = False
     failures: list[str] = field(default_factory=list)
     """What could not be imported, in sentences."""
     _files: int = 0
     _bytes: int = 0
 
     def resolve(self, text: str, file: Path) -> tuple[str, list[Imported]]:
-        """`text` of `file` with its imports in their place, each between two markers; and the tree of them."""
+        """`text` of `file` with its imports in their place, each between two markers; and the tree of them.
+
+        Where `flat` is set, the files stand one after another instead, each once, as the client puts them.
+        """
+        if self.flat:
+            return self._one_after_another(text, file), []
         return self._resolve(text, file.parent, (Path(os.path.realpath(file)),))
 
     def _resolve(self, text: str, folder: Path, chain: tuple[Path, ...]) -> tuple[str, list[Imported]]:
@@ -54,15 +61,18 @@ class Resolver:
             return text, found
         pieces: list[str] = []
         at = 0
+        for start, name in self._names(text, folder):
+            pieces += [text[at:start], self._import(name, folder, chain, found)]
+            at = start + 1 + len(name)
+        return "".join([*pieces, text[at:]]), found
+
+    def _names(self, text: str, folder: Path) -> Iterator[tuple[int, str]]:
+        """Where each import stands, and its path."""
         hidden = sorted(code_spans(text))
         for match in _IMPORT.finditer(text):
             before = bisect_right(hidden, match.start(), key=itemgetter(0)) - 1
-            if before >= 0 and match.start() < hidden[before][1]:
-                continue
-            name = self._name(match[1], folder)
-            pieces += [text[at : match.start()], self._import(name, folder, chain, found)]
-            at = match.start(1) + len(name)
-        return "".join([*pieces, text[at:]]), found
+            if before < 0 or match.start() >= hidden[before][1]:
+                yield match.start(), self._name(match[1], folder)
 
     def _name(self, name: str, folder: Path) -> str:
         """The path as it was meant: without the punctuation of the sentence around it, where only so it is a file."""
@@ -72,35 +82,71 @@ class Resolver:
         return name
 
     def _import(self, name: str, folder: Path, chain: tuple[Path, ...], found: list[Imported]) -> str:
-        shown = name.replace("--", "- -")
+        shown = _shown(name)
+        try:
+            path, real = self._path(name, folder)
+            if real in chain:
+                return f"<!-- File already processed: {shown} -->"
+            text = self._read(path, real)
+        except _FailedError as error:
+            self.failures.append(f"@{shown}: {error}")
+            return f"<!-- Import failed: {shown} - {error} -->"
+        node = Imported(path)
+        found.append(node)
+        text, node.imports = self._resolve(text, path.parent, (*chain, real))
+        return f"<!-- Imported from: {shown} -->\n{text}\n<!-- End of import from: {shown} -->"
+
+    def _one_after_another(self, text: str, file: Path) -> str:
+        """The first file goes by the name of its folder; of a file's imports the last comes first."""
+        texts: dict[Path, str] = {}
+        waiting: list[tuple[Path, str, Path]] = [(file.parent, text, file.parent)]
+        while waiting:
+            path, told, folder = waiting.pop()
+            if path in texts:
+                continue
+            texts[path] = told
+            for _, name in self._names(told, folder):
+                try:
+                    inner, real = self._path(name, folder)
+                    if inner not in texts:
+                        waiting.append((inner, self._read(inner, real), inner.parent))
+                except _FailedError as error:
+                    self.failures.append(f"@{_shown(name)}: {error}")
+        return "\n\n".join(
+            f"--- File: {path} ---\n{told.strip()}\n--- End of File: {path} ---" for path, told in texts.items()
+        )
+
+    def _path(self, name: str, folder: Path) -> tuple[Path, Path]:
+        """Where an import leads, and where that really is."""
         if "\0" in name:
-            return self._failed(shown.replace("\0", "\ufffd"), "no file has such a name")
+            raise _FailedError("no file has such a name")
         path = Path(os.path.normpath(folder / name))
         real = Path(os.path.realpath(path))
         if not (_inside(path, self.root) and _inside(real, Path(os.path.realpath(self.root)))):
-            return self._failed(shown, "Path traversal attempt")
-        if real in chain:
-            return f"<!-- File already processed: {shown} -->"
+            raise _FailedError("Path traversal attempt")
+        return path, real
+
+    def _read(self, path: Path, real: Path) -> str:
         try:
             with open_regular(real) as file:
                 data = file.read(MOST_BYTES + 1)
         except FileNotFoundError:
-            return self._failed(shown, f"ENOENT: no such file or directory, access '{path}'")
+            raise _FailedError(f"ENOENT: no such file or directory, access '{path}'") from None
         except (OSError, ValueError) as error:
-            return self._failed(shown, getattr(error, "strerror", None) or "it is no regular file")
+            raise _FailedError(getattr(error, "strerror", None) or "it is no regular file") from None
         self._files += 1
         self._bytes += len(data)
         if self._files > MOST_FILES or self._bytes > MOST_BYTES:
-            return self._failed(shown, "too much is imported")
-        node = Imported(path)
-        found.append(node)
-        text = data.decode("utf-8-sig", "replace")
-        text, node.imports = self._resolve(text, path.parent, (*chain, real))
-        return f"<!-- Imported from: {shown} -->\n{text}\n<!-- End of import from: {shown} -->"
+            raise _FailedError("too much is imported")
+        return data.decode("utf-8-sig", "replace")
 
-    def _failed(self, name: str, why: str) -> str:
-        self.failures.append(f"@{name}: {why}")
-        return f"<!-- Import failed: {name} - {why} -->"
+
+class _FailedError(Exception):
+    """Why something is not imported."""
+
+
+def _shown(name: str) -> str:
+    return name.replace("--", "- -").replace("\0", "\ufffd")
 
 
 def _inside(path: Path, root: Path) -> bool:

@@ -92,18 +92,11 @@ def patch_for(suggestion: Suggestion, held: str, target: Path) -> str:
 
 
 def _diff(fact: str, held: str, source: str, target: Path) -> str:
-    lines = held.split("\n")
-    whole = lines[-1] == ""
-    last = lines[-2 if whole else -1] if held else ""
-    count = len(lines) - whole
-    end = "\r\n" if last.endswith("\r") else "\n"
-    item = f"+- {fact}{end}"
-    if not held:
-        hunk = f"@@ -0,0 +1 @@\n{item}"
-    elif whole:
-        hunk = f"@@ -{count} +{count},2 @@\n {last}\n{item}"
-    else:
-        hunk = f"@@ -{count} +{count},2 @@\n-{last}\n\\ No newline at end of file\n+{last}\n{item}"
+    lines = held.removesuffix("\n").split("\n")
+    end = "\r\n" if lines[-1].endswith("\r") else "\n"
+    # A last line that lacks its end is told without the mark for it: with the mark only the first of several fits.
+    start, context = ("0,0 +1", "") if not held else (f"{len(lines)} +{len(lines)},2", f" {lines[-1]}\n")
+    hunk = f"@@ -{start} @@\n{context}+- {fact}{end}"
     return f"--- {source}\n+++ {target}\n{hunk}"
 
 

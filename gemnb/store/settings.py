@@ -22,6 +22,7 @@ DEFAULTS: Mapping[str, object] = {
     "model.compressionThreshold": 0.5,
     "model.name": None,
     "context.fileName": "GEMINI.md",
+    "context.importFormat": "tree",
 }
 # each also matches what is never closed, to the end: so no place is looked at twice
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\Z))|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)

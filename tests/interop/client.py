@@ -8,6 +8,8 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,23 @@ def find_client() -> str | None:
 
 
 @dataclass
+class Screen:
+    """What a person sees of it and types."""
+
+    terminal: Any
+
+    def until(self, there: Callable[[], bool]) -> None:
+        """Wait until something is so, with the screen going on."""
+        import pexpect
+
+        for _ in range(LIMIT_S * 5):
+            if there():
+                return
+            self.terminal.expect([pexpect.TIMEOUT], timeout=0.2)
+        raise AssertionError(f"it never came: {self.terminal.before}")
+
+
+@dataclass
 class Client:
     """The real client, with a home of its own."""
 
@@ -34,12 +53,14 @@ class Client:
     home: Path
     root: Path
     server: Any
+    cwd: Path | None = None
+    """Where it is started, if not in the root."""
 
-    def setup(self) -> None:
-        """Write its settings."""
+    def setup(self, **more: Any) -> None:
+        """Write its settings, with more of them."""
         path = self.home / ".gemini" / "settings.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(SETTINGS))
+        path.write_text(json.dumps(SETTINGS | more))
 
     def run(self, *arguments: str) -> str:
         """Run it to its end and give what it printed."""
@@ -50,7 +71,21 @@ class Client:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start it."""
-        env = {
+        command = [self.program, *arguments]
+        return subprocess.Popen(
+            command,
+            cwd=self.cwd or self.root,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that it is run with."""
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "GEMINI_API_KEY": "x",
@@ -59,16 +94,27 @@ class Client:
             "GEMINI_CLI_NO_RELAUNCH": "true",
             "NO_COLOR": "1",
         }
-        command = [self.program, *arguments]
-        return subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+
+    @contextmanager
+    def screen(self) -> Iterator[Screen]:
+        """Its screen, in a terminal, ready for what is typed."""
+        import pexpect
+
+        terminal = pexpect.spawn(
+            self.program,
+            cwd=str(self.root),
+            env=self.environment | {"TERM": "xterm-256color", "LANG": "C.UTF-8"},
+            dimensions=(60, 220),
+            encoding="utf-8",
+            timeout=LIMIT_S,
         )
+        try:
+            terminal.expect("Type your message")
+            yield Screen(terminal)
+        finally:
+            terminal.kill(signal.SIGKILL)
+            terminal.wait()
+            terminal.close()
 
     def prompt(self, text: str, *, resume: str | None = None, interrupt: bool = False) -> None:
         """Send a prompt, in a new session or in one that is resumed; with `interrupt`, stop it in mid-answer."""

@@ -260,22 +260,21 @@ def told_by(value: Any, folder: Path) -> Any:
 
 
 def imports(request: Request, folder: Path) -> Any:
-    if request.get("format") == "flat":
-        return None
     root, _ = tree_of(request, folder)
     file = root / request.get("file", "GEMINI.md")
-    text, found = Resolver(git_root(file.parent) or file.parent).resolve(file.read_bytes().decode(), file)
+    flat = request.get("format") == "flat"
+    text, found = Resolver(git_root(file.parent) or file.parent, flat=flat).resolve(file.read_bytes().decode(), file)
 
     def node(imported: Imported) -> Any:
         inner = [node(child) for child in imported.imports]
         return {"path": str(imported.path)} | ({"imports": inner} if inner else {})
 
-    tree = {"path": "unknown"} | ({"imports": [node(n) for n in found]} if found else {})
+    tree = {"path": str(file.parent) if flat else "unknown"} | ({"imports": [node(n) for n in found]} if found else {})
     return told_by({"content": text, "importTree": tree}, folder)
 
 
 def memory(request: Request, folder: Path) -> Any:
-    if request.get("format") == "flat" or "touch" in request or "include" in request:
+    if "touch" in request or "include" in request:
         return None
     root, home = tree_of(request, folder)
     temp = folder / "temp"
@@ -283,7 +282,9 @@ def memory(request: Request, folder: Path) -> Any:
         (temp / "memory").mkdir(parents=True, exist_ok=True)
         (temp / "memory" / name).write_text(text)
     cwd = Path(os.path.normpath(root / request.get("cwd", ".")))
-    read = load_memory(root, home, temp, cwd=cwd, names=request.get("names", ["GEMINI.md"]))
+    read = load_memory(
+        root, home, temp, cwd=cwd, names=request.get("names", ["GEMINI.md"]), flat=request.get("format") == "flat"
+    )
     scopes = {"global": "global", "extension": "extension", "project": "project", "userProjectMemory": "private"}
     files = {word: [f for f in read.files if f.scope == scope] for word, scope in scopes.items()}
     return told_by(
