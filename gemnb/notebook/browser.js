@@ -2,7 +2,7 @@
 // only HTML, and Python made it safe.
 const ROW = 46; // pixels, as in browser.css
 const AHEAD = 6; // rows drawn beyond the visible ones
-const PAUSE = 60; // milliseconds after the last letter before a search begins
+const PAUSE = 20; // milliseconds after the last letter before a search begins
 
 const KEYS = {
   Enter: "resume", f: "fork", x: "delete", X: "delete", Delete: "delete", s: "sort", r: "reverse", a: "all",
