@@ -103,21 +103,21 @@ def test_what_another_program_rewound_is_not_brought_back_and_is_said(chat: Any)
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "tail", "back"),
+    ("first", "tail", "back"),
     [
-        pytest.param(3, None, 1, "Second. Third.", id="it wrote back an older talk"),
-        pytest.param(3, None, 0, "First. Second. Third.", id="it wrote back a talk from before ours"),
-        pytest.param(3, "Summed up.", 2, "Third.", id="it summed up an older talk"),
-        pytest.param(3, "Summed up.", 3, "", id="it summed up all that was said"),
+        pytest.param(None, 1, "Second. Third.", id="it wrote back an older talk"),
+        pytest.param(None, 0, "First. Second. Third.", id="it wrote back a talk from before ours"),
+        pytest.param("Summed up.", 2, "Third.", id="it summed up an older talk"),
+        pytest.param("Summed up.", 3, "", id="it summed up all that was said"),
     ],
 )
 def test_what_another_program_wrote_the_talk_anew_without_is_put_back(
-    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path], asked: int, first: Any, tail: int, back: str
+    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path], first: Any, tail: int, back: str
 ) -> None:
     llm._default = "Aye."
     path = write_session(header(), *TALK)
     chat = ws.resume("1")
-    for text in ("First.", "Second.", "Third.")[:asked]:
+    for text in ("First.", "Second.", "Third."):
         chat.send(text)
     spoken = [as_record(m) for m in chat.messages]
     kept = spoken[:2] + spoken[2 : 2 + 2 * tail] if first is None else spoken[2 * tail : 2 + 2 * tail]
@@ -136,45 +136,63 @@ def test_what_another_program_wrote_the_talk_anew_without_is_put_back(
     assert bool(back) == any("put back" in str(one.message) for one in told)
 
 
-def test_what_is_said_while_the_model_sums_up_stays(
-    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path]
+def test_a_file_that_appears_just_before_ours_is_made_stays_as_it_is(
+    ws: gemnb.Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    chat = ws.new_chat()
+    recorder = chat._journal._recorder
+    prepare = recorder._prepare
+    theirs: list[Path] = []
+
+    def and_then_another(path: Path) -> Path:
+        free = prepare(path)
+        if not theirs:
+            free.write_bytes(b"theirs")
+            theirs.append(free)
+        return free
+
+    monkeypatch.setattr(recorder, "_prepare", and_then_another)
+    with pytest.warns(GemnbWarning, match="Nothing is being saved"), pytest.warns(match="is another file"):
+        chat.send("First.")
+
+    assert theirs[0].read_bytes() == b"theirs" and chat.recording.active
+    assert [m.id for m in read_session(chat.recording.path).messages] == [m.id for m in chat.messages]
+
+
+@pytest.fixture
+def summed_up(ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path]) -> Callable[[Any], gemnb.Chat]:
+    """A long talk; while the model sums it up, another program writes the given record to it."""
     told = "A question that is long enough to be worth a summary. " * 9
     path = write_session(header(), *(user(f"u{n}", told) for n in range(9)))
     llm._default = "<state_snapshot>short</state_snapshot>"
-    chat = ws.resume("1")
     real = llm.stream
 
-    def speaks_meanwhile(*args: Any, **options: Any) -> Any:
-        if len(llm.asked) == 1:
-            with path.open("ab") as file:
-                file.write(to_bytes(user("theirs", "In between.")))
-        return real(*args, **options)
+    def meanwhile(record: Any) -> gemnb.Chat:
+        def stream(*args: Any, **options: Any) -> Any:
+            if len(llm.asked) == 1:
+                with path.open("ab") as file:
+                    file.write(to_bytes(record))
+            return real(*args, **options)
 
-    llm.stream = speaks_meanwhile
+        llm.stream = stream
+        return ws.resume("1")
+
+    return meanwhile
+
+
+def test_what_is_said_while_the_model_sums_up_stays(summed_up: Callable[[Any], gemnb.Chat]) -> None:
+    chat = summed_up(user("theirs", "In between."))
+
     with pytest.warns(GemnbWarning, match="its 1 new messages"):
         assert chat.compress(floor={}).status == "COMPRESSED"
 
     assert [m.id for m in chat.messages][-1] == "theirs"
-    assert [m.id for m in read_session(path).messages] == [m.id for m in chat.messages]
+    assert [m.id for m in read_session(chat.recording.path).messages] == [m.id for m in chat.messages]
 
 
-def test_what_is_rewound_while_the_model_sums_up_is_not_summed_up(
-    ws: gemnb.Workspace, llm: Any, write_session: Callable[..., Path]
-) -> None:
-    told = "A question that is long enough to be worth a summary. " * 9
-    path = write_session(header(), *(user(f"u{n}", told) for n in range(9)))
-    llm._default = "<state_snapshot>short</state_snapshot>"
-    chat = ws.resume("1")
-    real = llm.stream
+def test_what_is_rewound_while_the_model_sums_up_is_not_summed_up(summed_up: Callable[[Any], gemnb.Chat]) -> None:
+    chat = summed_up({"$rewindTo": "u7"})
 
-    def rewinds_meanwhile(*args: Any, **options: Any) -> Any:
-        if len(llm.asked) == 1:
-            with path.open("ab") as file:
-                file.write(to_bytes({"$rewindTo": "u7"}))
-        return real(*args, **options)
-
-    llm.stream = rewinds_meanwhile
     with pytest.warns(GemnbWarning, match="it took 2 messages out"), pytest.raises(TalkChangedError):
         chat.compress(floor={})
 

@@ -15,6 +15,7 @@ from support import NOW, SID, TALK, header
 
 import gemnb
 from gemnb.errors import TrashError
+from gemnb.store.moving import same
 from gemnb.store.paths import own_folder
 
 Write = Callable[..., Path]
@@ -199,3 +200,16 @@ def test_the_trash_of_the_persons_own_store_stands_among_their_data(tmp_path: Pa
 
     assert own_folder(other, {"HOME": str(own)}) == other / ".gemnb"
     assert own_folder(own, {"HOME": str(own)}).name == "gemnb"
+
+
+def test_what_has_other_bytes_is_not_the_same_though_size_and_time_are(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for path in (one, other):
+        path.write_bytes(b"aaa")
+        os.utime(path, (1, 1))
+    assert same(one, other)
+
+    other.write_bytes(b"bbb")
+    os.utime(other, (1, 1))
+
+    assert not same(one, other)

@@ -57,6 +57,27 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         raise
 
 
+def put(path: Path, data: bytes) -> None:
+    """Make the file `path`, which is not there yet; unlike `create` it never gives it a second name, not for a moment.
+
+    Other kernels of ours are kept out meanwhile, so none of them makes it too.
+
+    Raises:
+        FileExistsError: something stands there.
+        OSError: it cannot be written.
+    """
+    temporary = _beside(path)
+    _create(temporary, data)
+    try:
+        with locked([path.parent]):
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+            temporary.replace(path)
+    except BaseException:
+        _drop(temporary)
+        raise
+
+
 @contextmanager
 def all_or_none(contents: Mapping[Path, bytes]) -> Iterator[None]:
     """Write the files anew, each whole; where one fails, or what is done in the block, all are as they were.

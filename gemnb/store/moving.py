@@ -100,6 +100,7 @@ def same(one: Path, other: Path) -> bool:
     if kind != kind_of(other) or kind == "other":
         return False
     if kind == "file":
+        filecmp.clear_cache()  # it would believe size and time
         return filecmp.cmp(one, other, shallow=False)
     names = sorted(path.name for path in one.iterdir())
     return names == sorted(path.name for path in other.iterdir()) and all(same(one / n, other / n) for n in names)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gemnb.errors import GemnbWarning
 from gemnb.model.records import JsonObject
-from gemnb.store.files import write_whole
+from gemnb.store.files import put
 from gemnb.store.journal import UnreadableFileError, to_line
 
 Clock = Callable[[], datetime]
@@ -175,13 +175,13 @@ class Recorder:
         self._foreign = self._foreign or seen is None or seen.size != expected
 
     def _make(self, lines: list[bytes]) -> None:
-        """Make the file whole; it appears complete or not at all, even where we are killed.
+        """Make the file whole; it appears complete or not at all, even where we are killed, and never over another.
 
         Half a new file would count as a corrupted session, and the client would delete its namesakes with it.
         """
         self.path = self._prepare(self.path)
         data = b"".join(lines)
-        write_whole(self.path, data)
+        put(self.path, data)
         self._note(look(self.path), len(data))
         self._pending.clear()
         self._made = True
