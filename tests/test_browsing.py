@@ -261,6 +261,13 @@ def test_a_session_of_another_project_is_forked_into_this_one(
     assert [message.text for message in ws.chat.messages if message.type == "gemini"] == ["hi"]
 
 
+def test_what_is_empty_is_not_sent(browser: Any) -> None:
+    sent = browser.get_state()["rows"][0]
+
+    assert sent["title"] == browser.rows[0]["title"] and sent["matches"] == 0
+    assert not {"tokens", "marks", "match", "current", "live", "hidden"} & sent.keys()
+
+
 def test_tokens_are_counted_beside_and_order_the_rows(browser: Any) -> None:
     for _ in range(3):
         browser.act("sort")

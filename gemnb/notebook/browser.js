@@ -44,19 +44,19 @@ function isOurs(event) {
 /** The words below a title: what a search found in it, else its age and what there is to know of it. */
 function details(row) {
   const told = node("span", { class: "gemnb-details" });
-  if (row.match.length) {
+  if (row.match) {
     const [before, match, after] = row.match;
     told.append(`${row.matches} × …${before}`, node("mark", {}, match), `${after}…`);
     return told;
   }
   const words = [row.age, `${row.messages} messages`];
-  if (row.tokens !== null && row.tokens !== undefined) words.push(`${row.tokens.toLocaleString("en")} tokens`);
+  if (row.tokens !== undefined) words.push(`${row.tokens.toLocaleString("en")} tokens`);
   if (row.project) words.push(row.project);
-  told.append([...words.filter(Boolean), ...row.marks].join(" · "));
+  told.append([...words.filter(Boolean), ...(row.marks ?? [])].join(" · "));
   return told;
 }
 
-/** One row of the list. */
+/** One row of the list; what is empty is not in `row`. */
 function option(row, { id, place, count, selected }) {
   const badges = [row.current && "current", row.live && "live", row.hidden && "hidden"].filter(Boolean);
   const made = node(

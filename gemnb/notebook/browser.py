@@ -25,7 +25,14 @@ REFRESH_S = 0.1
 """Least time between two drawings of a search that is still looking."""
 COUNT_S = 1.0
 """Least time between two drawings while tokens are counted: the rows move under the eye."""
+PAUSE_S = 0.1
+"""What was said is looked through once no letter has come for this long: each one drops the search before it."""
 CLOSED = "Closed. `%resume` opens the browser again."
+
+
+def _told(rows: list[JsonObject], _: object) -> list[JsonObject]:
+    """The rows as they are sent, without what is empty: two thousand go with each letter of a search."""
+    return [{name: value for name, value in row.items() if value or type(value) is int} for row in rows]
 
 
 class SessionBrowser(anywidget.AnyWidget):
@@ -38,7 +45,9 @@ class SessionBrowser(anywidget.AnyWidget):
     _esm = Path(__file__).parent / "browser.js"
     _css = Path(__file__).parent / "browser.css"
 
-    rows = traitlets.List(traitlets.Dict(), help="The sessions that are shown, in their order.").tag(sync=True)
+    rows = traitlets.List(traitlets.Dict(), help="The sessions that are shown, in their order.").tag(
+        sync=True, to_json=_told
+    )
     query = traitlets.Unicode("", help="What is looked for.").tag(sync=True)
     selected = traitlets.Unicode(None, allow_none=True, help="Id of the session in the preview.").tag(sync=True)
     sort = traitlets.Enum(browsing.SORTS, "date", help="What the rows are ordered by.").tag(sync=True)
@@ -185,6 +194,9 @@ class SessionBrowser(anywidget.AnyWidget):
                 shown_at = time.monotonic()
 
     def _look_for(self, number: int, query: str) -> None:
+        time.sleep(PAUSE_S)
+        if number != self._searching:
+            return
         found: dict[str, browsing.Found] = {}
         with self._lock:
             listed = [info for info in self._infos.values() if info.state != "unreadable"]

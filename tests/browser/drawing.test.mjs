@@ -12,8 +12,7 @@ class Element {
 globalThis.document = { createElement: (tag) => new Element(tag) };
 const { details, isOurs, option } = await import(process.env.BROWSER_JS);
 
-const ROW = { id: "a1", number: 3, title: "<b>x</b>", age: "1 day ago", messages: 7, tokens: null, project: "", marks: [],
-  current: false, live: false, hidden: false, matches: 0, match: [] };
+const ROW = { id: "a1", number: 3, title: "<b>x</b>", age: "1 day ago", messages: 7, matches: 0 };
 const PLACE = { id: "o0", place: 2, count: 9, selected: true };
 
 test("a title stays text", () => {
