@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,13 +14,10 @@ from gemnb.cleanup import Cleanup
 from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoKeyError, NoSessionsError, OtherProjectError
 from gemnb.model.ledger import Ledger
 from gemnb.model.progress import Progress
-from gemnb.model.records import Header, JsonObject, Message
 from gemnb.model.session import Session, SessionInfo
-from gemnb.model.talk import is_injected
 from gemnb.model.turns import ChatHistory
-from gemnb.services.chat import Chat, Limit
+from gemnb.services.chat import Chat
 from gemnb.services.listing import SessionList
-from gemnb.services.live_talk import iso
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, load_memory
 from gemnb.services.memory_inbox import Inbox, Proposal
@@ -30,28 +26,22 @@ from gemnb.services.projection import history
 from gemnb.services.rescue import Rescue
 from gemnb.services.retention import RetentionPlan
 from gemnb.services.search import Hit, search
-from gemnb.services.session_context import session_context
 from gemnb.services.spelling import Spellings
-from gemnb.store import live, outputs
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.index import Index
-from gemnb.store.live import LiveJournal
 from gemnb.store.paths import (
     encode_tag,
     home_folder,
     index_file,
     is_file_name,
     own_folder,
-    project_hash,
-    session_file_name,
-    store_folder,
 )
 from gemnb.store.projects import Project, Projects, repository_of
-from gemnb.store.recorder import Recorder, Seen, look
 from gemnb.store.rows import rows_version
-from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
+from gemnb.store.sessions import Deleted, SessionStore
 from gemnb.store.settings import Settings, load_settings
 from gemnb.store.trash import Restored
+from gemnb.talks import Talks
 
 Clock = Callable[[], datetime]
 
@@ -88,8 +78,6 @@ class Workspace:
         self.progress: Progress | None = None
         """Told how far a listing, a table or a search is: `ws.progress = print`."""
         self._shown_proposals: list[Proposal] = []
-        self._given: list[str | None] = [None]
-        """The memory that the current talk is given."""
         self._llm = llm
         self._made: tuple[object, Llm] | None = None
         """The model that was made last, with the name that was wanted."""
@@ -101,6 +89,17 @@ class Workspace:
         """What earlier searches found out about the files."""
         self.store = self._store(lambda: folders or self._projects.folders(root))
         self._folders = folders
+        self._talks = Talks(
+            root,
+            projects=self._projects,
+            store=self.store,
+            folder=lambda: self.folder,
+            settings=lambda: self.settings,
+            llm=lambda: self.llm,
+            memory=lambda: self.memory().text or None,
+            clock=clock,
+            inject=lambda: self.inject,
+        )
         self.cleanup = Cleanup(
             self.store,
             own=own_folder(home, environ),
@@ -258,16 +257,7 @@ class Workspace:
         >>> chat.send("How many rivers?").outcome
         <Outcome.COMPLETED: 'completed'>
         """
-        now = self.clock()
-        header = Header(
-            session_id=self._new_session_id(),
-            project_hash=project_hash(self.root),
-            start_time=iso(now),
-            last_updated=iso(now),
-        )
-        context = self._context()
-        opening = Message(id=uuid.uuid4().hex, type="user", timestamp=iso(now), content=[{"text": context}])
-        return self._attach_new(header, [opening] if context else [])
+        return self._attach(self._talks.new())
 
     def resume(self, identifier: str | int | SessionInfo = "latest", *, fork: bool = False) -> Chat:
         """Go on with a session, which becomes the current one; with `fork`, with a copy of it.
@@ -297,7 +287,9 @@ class Workspace:
         if info.id == self._current and not fork:
             assert self.chat is not None  # it has an id
             return self.chat
-        return self._fork(self.store.load(info)) if fork else self._attach(self._own(info))
+        if fork:
+            return self._attach(self._talks.fork(self.store.load(info)))
+        return self._attach(self._talks.resume(self._own(info)))
 
     def delete(self, identifier: str | int | SessionInfo, *, purge: bool = False) -> Deleted:
         """Move a session with all that belongs to it to the trash; the answer tells what went and what stayed.
@@ -381,7 +373,7 @@ class Workspace:
         True
         """
         memory = self.memory()
-        self._given[:] = [memory.text or None]
+        self._talks.give(memory.text or None)
         return memory
 
     def suggest_memory(self) -> Inbox:
@@ -482,12 +474,7 @@ class Workspace:
         >>> ws.load_checkpoint("before").last_prompt
         'Add a footnote about the old surveys, then stop for today.'
         """
-        contents = self._checkpoints().load(tag)
-        now = iso(self.clock())
-        header = Header(
-            session_id=self._new_session_id(), project_hash=project_hash(self.root), start_time=now, last_updated=now
-        )
-        return self._attach_new(header, list(_messages_of(contents, now)))
+        return self._attach(self._talks.of_contents(self._checkpoints().load(tag)))
 
     def delete_checkpoint(self, tag: str) -> None:
         """Delete a checkpoint.
@@ -531,96 +518,13 @@ class Workspace:
             raise NoChatError
         return self.chat
 
-    @property
-    def _current(self) -> str | None:
-        return self.chat.session_id if self.chat else None
-
-    def _new_session_id(self) -> str:
-        """A fresh id; never one whose 8 characters are in use, since the client deletes by these."""
-        taken = self.store.short_ids()
-        while (id := str(uuid.uuid4()))[:SHORT_ID] in taken:
-            continue
-        return id
-
-    def _attach_new(self, header: Header, messages: list[Message]) -> Chat:
-        started = datetime.fromisoformat(header.start_time or iso(self.clock()))
-        path = self.folder / "chats" / session_file_name(started, header.session_id)
-        return self._chat(header, messages, path, attached=None)
-
-    def _fork(self, session: Session) -> Chat:
-        now = iso(self.clock())
-        header = replace(session.header, session_id=self._new_session_id(), start_time=now, last_updated=now, extra={})
-        header = replace(header, kind="main", project_hash=project_hash(self.root))
-        return self._attach_new(header, list(session.messages))
-
-    def _attach(self, info: SessionInfo) -> Chat:
-        """Go on in the session's own file; one of the older form is carried over by the first record."""
-        attached = look(info.path) if info.path.suffix == ".jsonl" else None  # first: what is written meanwhile is new
-        session = self.store.load(info)
-        path = info.path if attached else info.path.with_suffix(".jsonl")
-        return self._chat(session.header, list(session.messages), path, attached=attached, info=info, session=session)
-
-    def _chat(
-        self,
-        header: Header,
-        messages: list[Message],
-        path: Path,
-        *,
-        attached: Seen | None,
-        info: SessionInfo | None = None,
-        session: Session | None = None,
-    ) -> Chat:
-        opening = [] if attached else messages  # of a file that is there nothing is held
-        recorder = Recorder(
-            path,
-            begin=lambda: live.begin_records(header, opening),
-            whole=lambda: live.begin_records(chat.header, chat.messages),
-            prepare=self._prepare,
-            clock=self.clock,
-            attached=attached,
-        )
-        first = live.healing_records(session, info) if session and info and attached else ()
-        limit = self.settings.get("model.maxSessionTurns")
-        chat = Chat(
-            header=header,
-            messages=messages,
-            journal=LiveJournal(recorder, first=first),
-            llm=lambda: self.llm,
-            clock=self.clock,
-            new_id=lambda: str(uuid.uuid4()),
-            limit=Limit(limit.value, limit.source) if isinstance(limit.value, int) else Limit(),
-            past=session.history if session else (),
-            threshold=_fraction(self.settings.get("model.compressionThreshold").value),
-            save_output=partial(outputs.save, lambda: self.folder, header.session_id),
-            system=self._system(),
-            context=self._context if self.inject else lambda: None,
-        )
+    def _attach(self, chat: Chat) -> Chat:
         self.chat = chat
         return chat
 
-    def _prepare(self, path: Path) -> Path:
-        """Make the project's folders; a new file's place may have moved if another project took its slug meanwhile."""
-        if path.parent.parent.parent == self._projects.tmp and path.parent.parent.name == self.slug:
-            path = self._projects.tmp / self._projects.claim(self.root) / "chats" / path.name
-        store_folder(path.parent, below=self._projects.gemini)
-        free = live.free_path(path, self.clock())
-        if free != path:
-            warnings.warn(
-                f"{path} is another file, which stays as it is; this talk is recorded in {free.name}, beside it.",
-                GemnbWarning,
-                stacklevel=2,
-            )
-        return free
-
-    def _system(self) -> Callable[[], str | None]:
-        """Gives the memory as it was when the talk was attached, or the current one's was read anew."""
-        given = self._given = [self.memory().text or None]
-        return lambda: given[0]
-
-    def _context(self) -> str | None:
-        return (
-            session_context(Path(self.root), temp=self.folder, now=self.clock().astimezone()) if self.inject else None
-        )
+    @property
+    def _current(self) -> str | None:
+        return self.chat.session_id if self.chat else None
 
 
 def open_workspace(
@@ -661,21 +565,6 @@ def projects(home: str | os.PathLike[str] | None = None) -> list[Project]:
     ['calibration', 'fix-dates', 'plots', 'rivers', 'site']
     """
     return Projects(Path(home) if home is not None else home_folder(os.environ)).all()
-
-
-def _fraction(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0.5
-
-
-def _messages_of(contents: Iterable[JsonObject], now: str) -> Iterator[Message]:
-    """The messages that a checkpoint's Contents make; the injected context is made anew."""
-    for content in contents:
-        parts = content.get("parts")
-        kind = "gemini" if content.get("role") == "model" else "user"
-        held = parts if isinstance(parts, list) else []
-        message = Message(id=str(uuid.uuid4()), type=kind, timestamp=now, content=held)
-        if not is_injected(message):
-            yield message
 
 
 def _only(folder: Path) -> tuple[Path, ...]:
