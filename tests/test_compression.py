@@ -14,7 +14,8 @@ from support import gemini, header, user
 import gemnb
 from gemnb.errors import GemnbWarning, LlmError, NothingToUndoError
 from gemnb.model.turns import Turn
-from gemnb.services.compression import Status, is_cut, kept_from, split_point
+from gemnb.services.compression import Status
+from gemnb.services.split import is_cut, kept_from, split_point
 from gemnb.testing import ScriptedLlm
 
 SNAP = "<state_snapshot>The log was read. Never push. config/a.yaml.</state_snapshot>"

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
-from gemnb.errors import GemnbWarning, LlmError, OutputError, PromptError, TalkChangedError, TurnLimitError
+from gemnb.errors import LlmError, PromptError, TurnLimitError
 from gemnb.model.outcome import WORDS, Outcome
 from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall, as_count
 from gemnb.model.session import HistoryStep
-from gemnb.model.talk import SNAPSHOT, is_injected, prompts
+from gemnb.model.talk import prompts
 from gemnb.model.turns import Turn, merged_contents
-from gemnb.services import compression
 from gemnb.services import tools as tool_service
 from gemnb.services.answer import Answer
-from gemnb.services.audit import FLOOR, NO_FACTS
-from gemnb.services.compression import Compression, Status
-from gemnb.services.live_talk import Clock, LiveTalk, iso
+from gemnb.services.calls import Approve, run_calls
+from gemnb.services.compressible import CompressibleTalk, Stopped
+from gemnb.services.live_talk import Clock, iso
 from gemnb.services.llm import Chunk, Llm, ToolDeclaration
-from gemnb.services.tools import ToolResult
 from gemnb.store.live import LiveJournal
 
 MAX_ROUNDS = 50
 """Requests that one prompt may cost because of tools."""
-REFUSED = "The person did not allow this call."
-
-Approve = Callable[[ToolCall], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +51,6 @@ class Reply:
         return self.text if self.error is None else f"{self.text}\n[{self.outcome}: {self.error}]".lstrip()
 
 
-class Stopped(KeyboardInterrupt):
-    """An interrupt that was dealt with; the words say how things stand."""
-
-    def _render_traceback_(self) -> list[str]:
-        """Show one line in IPython; the cells that wait behind do not run."""
-        return [f"Cancelled: {self}"]
-
-
 class Cancelled(Stopped):
     """An interrupt while the model answered; what had come is recorded, and is in `reply`."""
 
@@ -73,7 +59,7 @@ class Cancelled(Stopped):
         self.reply = reply
 
 
-class Chat(LiveTalk):
+class Chat(CompressibleTalk):
     """The messages so far, the model that answers them and the journal that keeps them.
 
     Args:
@@ -111,15 +97,21 @@ class Chat(LiveTalk):
         system: Callable[[], str | None] = lambda: None,
         context: Callable[[], str | None] = lambda: None,
     ) -> None:
-        super().__init__(header=header, messages=messages, journal=journal, clock=clock, new_id=new_id, past=past)
-        self._llm = llm
+        super().__init__(
+            header=header,
+            messages=messages,
+            journal=journal,
+            clock=clock,
+            new_id=new_id,
+            past=past,
+            llm=llm,
+            threshold=threshold,
+            save_output=save_output,
+        )
         self._limit = limit
-        self._threshold = threshold
-        self._save_output = save_output
         self._system = system
         self._context = context
         self._tools: tuple[ToolDeclaration, ...] = ()
-        self._compression_failed = False
         self.approve: Approve | None = None
         """Asked before each call; a call that it does not allow is recorded as refused. None allows all."""
         self.max_rounds = MAX_ROUNDS
@@ -214,117 +206,6 @@ class Chat(LiveTalk):
         if answering is not None and getgeneratorstate(answering) != GEN_RUNNING:  # running: a tool sends a prompt
             answering.close()
 
-    def compress(
-        self,
-        *,
-        force: bool = True,
-        dry_run: bool = False,
-        pins: Sequence[str] = (),
-        floor: Mapping[str, float] = FLOOR,
-    ) -> Compression:
-        """Sum up the older part of the talk, as one record that takes nothing away above it.
-
-        Anything but success leaves file and talk as they were.
-
-        Args:
-            force: whatever the size of the talk; else only from the threshold of the settings on.
-            dry_run: ask the model and tell what would come, but change nothing.
-            pins: words that the summary has in any case.
-            floor: recall by kind of fact below which nothing is changed; `{}` takes any loss.
-
-        Raises:
-            LlmError: the service failed.
-            TalkChangedError: another program took something out of the talk meanwhile; nothing was changed.
-            OutputError: a tool output that would be trimmed could not be kept; nothing was changed.
-            Stopped: an interrupt; nothing was changed.
-
-        >>> result = chat.compress(pins=["port 5433"])
-        >>> result.status
-        <Status.COMPRESSED: 'COMPRESSED'>
-        """
-        self.sync()
-        talk = self.messages
-        kept: list[tuple[ToolCall, str]] = []
-
-        def name_of(call: ToolCall, text: str) -> str:
-            kept.append((call, text))
-            return self._save_output(call, text, False)
-
-        try:
-            result = compression.compress(
-                talk,
-                self._llm,
-                force=force,
-                threshold=self._threshold,
-                failed_before=self._compression_failed,
-                nothing_new=self._nothing_new(),
-                save=name_of,
-                opening=self._opening,
-                pins=pins,
-                floor=floor,
-            )
-        except KeyboardInterrupt:
-            raise Stopped("The talk was not compressed; it is as it was.") from None
-        result = compression.priced(result, self._llm, self._clock())
-        if dry_run:
-            return replace(result, dry_run=True)
-        if result.changed:
-            self._keep_outputs(kept)  # only now: what fails or is tried leaves no file behind
-            self._take_summed(talk, result.messages)
-        if result.status is Status.COMPRESSED:
-            self._compression_failed = False
-        elif result.status in compression.FAILURES:
-            self._compression_failed = True
-        return result
-
-    def _take_summed(self, talk: Sequence[Message], summed_up: Sequence[Message]) -> None:
-        """Let `summed_up` take the place of `talk`; what another program said while the model wrote it stays."""
-        self.sync()
-        known = {message.id for message in talk}
-        if not known <= self._messages.keys():
-            raise TalkChangedError
-        before = self.messages
-        self._replace([*summed_up, *(message for message in before if message.id not in known)])
-        self._note_step("replace", before)
-
-    def _keep_outputs(self, outputs: Iterable[tuple[ToolCall, str]]) -> None:
-        try:
-            for call, text in outputs:
-                self._save_output(call, text, True)
-        except OSError as error:
-            raise OutputError(
-                f"A tool output that would be trimmed could not be kept ({error.strerror or error}):"
-                " the talk was not compressed. Make room, then compress again."
-            ) from None
-
-    def _compress_if_large(self) -> None:
-        """Before a prompt: compress a talk that passes its threshold, and say so in a line. No failure stops it."""
-        try:
-            result = self.compress(force=False)
-        except (LlmError, OutputError, TalkChangedError, OSError) as error:
-            self._compression_failed = True
-            words = f"The talk is long, and compressing it failed ({error}); it goes on as it is."
-        else:
-            if result.status is Status.NOOP:
-                return
-            words = str(replace(result, audit=NO_FACTS))
-        warnings.warn(words, GemnbWarning, stacklevel=3)
-
-    def _opening(self, summary: str, acknowledged: str) -> tuple[Message, Message]:
-        now = self._now()
-        return (
-            Message(id=self._new_id(), type="user", timestamp=now, content=[{"text": summary}]),
-            Message(id=self._new_id(), type="gemini", timestamp=now, content=[{"text": acknowledged}]),
-        )
-
-    def _nothing_new(self) -> bool:
-        """Whether nothing was said since the talk was last summed up."""
-        first = next((m for m in self.messages if not is_injected(m)), None)
-        if first is None or not first.text.lstrip().startswith(SNAPSHOT):
-            return False
-        made = self._past.made(first.id)
-        return made is not None and self._messages.keys() <= set(made.after)
-
     def _check_limit(self) -> None:
         limit = self._limit.turns
         if limit >= 0 and sum(1 for _ in prompts(self._messages.values())) >= limit:
@@ -413,53 +294,12 @@ class Chat(LiveTalk):
             answer: the same, as it came.
             ran: gets the calls.
         """
-        outcome = Outcome.COMPLETED
-        calls: list[ToolCall] = []
-        raised: BaseException | None = None
-        for part in answer.calls:
-            asked = part["functionCall"]
-            call = ToolCall(id=asked.get("id"), name=str(asked.get("name")), args=asked.get("args") or {})
-            try:
-                result = _cancelled() if raised or outcome is Outcome.CANCELLED else self._run(call)
-            except KeyboardInterrupt:
-                result, outcome = _cancelled(), Outcome.CANCELLED
-            except BaseException as error:  # noqa: BLE001 - raised on below
-                raised = error
-                result = ToolResult({"error": f"{type(error).__name__}: {error}".rstrip(": ")}, "error")
-            if result.status == "cancelled" and outcome is Outcome.COMPLETED:
-                outcome = Outcome.REFUSED
-            calls.append(_answered(call, result, self._now()))
-        self._record(replace(message, tool_calls=tuple(calls)))
-        ran += calls
-        if raised is not None:
-            raise raised
-        return outcome
-
-    def _run(self, call: ToolCall) -> ToolResult:
-        declaration = next((tool for tool in self._tools if tool.name == call.name), None)
-        if declaration is None:
-            return ToolResult({"error": f"There is no tool {call.name!r}."}, "error")
-        if self.approve is not None and not self.approve(call):
-            return ToolResult({"error": REFUSED}, "cancelled")
-        return tool_service.run(declaration, call.args)
-
-
-def _cancelled() -> ToolResult:
-    return ToolResult({"error": "The call was stopped before it was answered."}, "cancelled")
-
-
-def _answered(call: ToolCall, result: ToolResult, timestamp: str) -> ToolCall:
-    """The call with its result, in the client's form."""
-    response = {"functionResponse": {"id": call.id, "name": call.name, "response": result.response}}
-    return replace(
-        call,
-        result=[response],
-        status=result.status,
-        timestamp=timestamp,
-        display_name=call.name,
-        description="",
-        result_display=result.display,
-    )
+        done = run_calls(answer.calls, self._tools, approve=self.approve, now=self._now)
+        self._record(replace(message, tool_calls=done.calls))
+        ran += done.calls
+        if done.raised is not None:
+            raise done.raised
+        return done.outcome
 
 
 def summed(spent: Sequence[Tokens]) -> Tokens | None:

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from html import escape
 
 from gemnb.model.outcome import Outcome
-from gemnb.model.records import JsonObject, Message, Part, Tokens, ToolCall
+from gemnb.model.records import Message, Tokens
 from gemnb.model.talk import SNAPSHOT
 from gemnb.model.turns import Turn
 from gemnb.services.answer import Answer
 from gemnb.services.audit import FLOOR, NO_FACTS, Audit, audit, with_pins
 from gemnb.services.audit_facts import Fact
 from gemnb.services.llm import Llm
+from gemnb.services.output_budget import SaveOutput, budgeted
 from gemnb.services.prices import list_price
 from gemnb.services.projection import history
-from gemnb.services.tokens import content_units, context_limit, estimate_tokens, estimate_turns
+from gemnb.services.split import ACKNOWLEDGED, kept_from, pieces
+from gemnb.services.tokens import context_limit, estimate_turns
 
-SPLIT = 0.7
-"""Part of the talk's characters that is summed up."""
-RESPONSE_BUDGET = 50_000
-"""Estimated tokens that all function responses share, the newest first."""
-LARGE_RESPONSE = 500
-"""Estimated tokens; a smaller response is never trimmed."""
 MOST_NAMED, LONGEST_NAMED = 60, 300
 """Lost facts that the second request names, and characters of each."""
-HEAD, TAIL = 1_500, 1_500
-"""Characters of a trimmed response that stay at each end."""
-ACKNOWLEDGED = "I have read the snapshot and go on from there."
 SYSTEM = (
     "You keep the memory of a long talk between a person and an assistant. You are shown a part of it and write down"
     " everything that is needed to go on: what the person wants, every rule and preference they stated, decisions and"
@@ -77,9 +70,6 @@ DRY_WORDS = {
     Status.CONTENT_TRUNCATED: "Nothing was changed; `%compress` would trim old tool outputs and keep them in files.",
 }
 """What is said of a dry run instead."""
-
-SaveOutput = Callable[[ToolCall, str], str]
-"""Gives the name under which the full text of a call's output is, or will be, kept."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -205,55 +195,6 @@ def _tail(messages: Sequence[Message], first_id: str) -> Sequence[Message]:
     return messages[at:]
 
 
-def split_point(contents: Sequence[JsonObject], fraction: float) -> int:
-    """Where to cut `contents`: the number of those that go.
-
-    A cut stands only before a user Content without a function response: the first at or after `fraction` of the
-    characters; else everything, if the last one ends an answer; else the last such place before.
-
-    Raises:
-        ValueError: `fraction` is not between 0 and 1.
-    """
-    if not 0 < fraction < 1:
-        raise ValueError(f"a fraction between 0 and 1 is wanted, not {fraction}")
-    lengths = [content_units(content) for content in contents]
-    target = sum(lengths) * fraction
-    passed = last = 0
-    for number, content in enumerate(contents):
-        if is_cut(content):
-            if passed >= target:
-                return number
-            last = number
-        passed += lengths[number]
-    ended = contents and contents[-1].get("role") != "user" and not _has(contents[-1], "functionCall")
-    return len(contents) if ended else last
-
-
-def is_cut(content: JsonObject) -> bool:
-    """Whether a talk may be cut before `content`."""
-    return content.get("role") == "user" and not _has(content, "functionResponse")
-
-
-def _has(content: JsonObject, key: str) -> bool:
-    return any(isinstance(part, dict) and part.get(key) for part in content.get("parts") or ())
-
-
-def kept_from(turns: Sequence[Turn], ids: Container[str]) -> int:
-    """How many of `turns` go; the last prompt and what follows it always stay.
-
-    `ids` are those of the messages: results of tools that are no function responses look like a prompt and are none.
-    """
-    cuts = [n for n, turn in enumerate(turns) if is_cut(turn.content) and turn.id in ids]
-    wanted = split_point([turn.content for turn in turns], SPLIT)
-    split = max((n for n in cuts if n <= wanted), default=0)
-    return 0 if all(_is_opening(turn) for turn in turns[:split]) else split
-
-
-def _is_opening(turn: Turn) -> bool:
-    """Whether `turn` is a snapshot, or its acknowledgement: nothing that would be summed up anew."""
-    return turn.text.lstrip().startswith(SNAPSHOT) or (turn.role == "model" and turn.text == ACKNOWLEDGED)
-
-
 def summarise(turns: Sequence[Turn], llm: Llm, pins: Sequence[str] = ()) -> str | None:
     """The summary of `turns`: asked for once, then checked once; None where the model gives none.
 
@@ -278,20 +219,6 @@ def verification(lost: Sequence[Fact], pins: Sequence[str]) -> str:
     return "\n".join([VERIFY, "These are in the talk, and not in your snapshot:", *told]) if told else VERIFY
 
 
-def pieces(turns: Sequence[Turn], limit: int) -> list[list[Turn]]:
-    """`turns` in pieces of at most `limit` estimated tokens, cut only where a talk may be cut."""
-    found: list[list[Turn]] = [[]]
-    size = 0
-    for turn in turns:
-        length = estimate_turns([turn])
-        if found[-1] and size + length > limit and is_cut(turn.content):
-            found.append([])
-            size = 0
-        found[-1].append(turn)
-        size += length
-    return found
-
-
 def _ask(turns: Sequence[Turn], llm: Llm) -> str | None:
     """The snapshot in the answer; None for an answer that is empty, only thought, withheld or cut off."""
     answer = Answer()
@@ -301,50 +228,3 @@ def _ask(turns: Sequence[Turn], llm: Llm) -> str | None:
     if answer.outcome is not Outcome.COMPLETED or not text:
         return None
     return text if SNAPSHOT in text else f"{SNAPSHOT}\n{text}\n</state_snapshot>"
-
-
-def budgeted(messages: Sequence[Message], save: SaveOutput) -> tuple[Message, ...]:
-    """`messages` whose tool outputs, from the newest back, share a budget; past it large ones are trimmed."""
-    left = RESPONSE_BUDGET
-    found: list[Message] = []
-    for message in reversed(messages):
-        calls = []
-        for call in reversed(message.tool_calls):
-            parts = [part for part in _results(call) if isinstance(part.get("functionResponse"), dict)]
-            cost = estimate_tokens(parts)
-            if cost > left and cost > LARGE_RESPONSE:
-                calls.append(_trimmed(call, save))
-                cost = estimate_tokens(_results(calls[-1]))
-            else:
-                calls.append(call)
-            left -= min(cost, left)
-        changed = tuple(reversed(calls))
-        found.append(message if changed == message.tool_calls else replace(message, tool_calls=changed))
-    return tuple(reversed(found))
-
-
-def _results(call: ToolCall) -> list[Part]:
-    result = call.result if isinstance(call.result, list) else [call.result]
-    return [part for part in result if isinstance(part, dict)]
-
-
-def _trimmed(call: ToolCall, save: SaveOutput) -> ToolCall:
-    """The call with head and tail of its output, and the name that the full text is kept under."""
-    return replace(call, result=[_trimmed_part(call, part, save) for part in _results(call)])
-
-
-def _trimmed_part(call: ToolCall, part: Part, save: SaveOutput) -> Part:
-    response = part.get("functionResponse")
-    told = response.get("response") if isinstance(response, dict) else None
-    if not isinstance(response, dict) or not isinstance(told, dict):
-        return part
-    shorter = {key: _shortened(call, value, save) for key, value in told.items()}
-    return part | {"functionResponse": response | {"response": shorter}}
-
-
-def _shortened(call: ToolCall, value: object, save: SaveOutput) -> object:
-    if not isinstance(value, str) or len(value) <= HEAD + TAIL + 200:
-        return value
-    name = save(call, value)
-    gone = len(value) - HEAD - TAIL
-    return f"{value[:HEAD]}\n… {gone} characters were trimmed; the whole output is in {name} …\n{value[-TAIL:]}"

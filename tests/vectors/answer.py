@@ -17,10 +17,10 @@ from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import text_of
 from gemnb.model.talk import clean_line, is_resumable, prompts
 from gemnb.services import projection, retention
-from gemnb.services.compression import split_point
 from gemnb.services.memory import git_root, load_memory
 from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.retention_policy import policy_of
+from gemnb.services.split import split_point
 from gemnb.services.tokens import estimate_tokens
 from gemnb.services.tool_outputs import plan_outputs
 from gemnb.store import codec
