@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gemnb.model.records import JsonObject
+from gemnb.sample_memory import write_memory
 from gemnb.sample_talks import LAKES, REPORT, TOPICS, Topic
 from gemnb.store.journal import to_line
 from gemnb.store.paths import project_hash, session_file_name
@@ -66,6 +67,7 @@ def make_sample_store(folder: Path, *, now: datetime | None = None, seed: int = 
         _make_project(home, root, count, made, now)
     _make_repository(work / "rivers", [work / name for name in PROJECTS if name.startswith("rivers-wt/")])
     _write_report(home, work / "rivers", made, now)
+    write_memory(home, work / "rivers", "rivers")
     return home, work / "rivers"
 
 

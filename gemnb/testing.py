@@ -157,11 +157,16 @@ def _demo_reply(turns: Sequence[Turn], system: str | None, tools: Sequence[ToolD
     )
 
 
+_DEMO_RULE = re.compile(r"\b(always|never|prefer|every|before you|works here)\b", re.IGNORECASE)
+
+
 def _demo_facts(listed: str) -> str:
-    """The statements that sound like rules, as they stand."""
-    told = [
-        line for line in listed.splitlines() if re.search(r"\b(always|never|prefer|works here)\b", line, re.IGNORECASE)
-    ]
+    """The sentences that sound like rules, as they stand."""
+    told = []
+    for line in listed.splitlines():
+        number, _, said = line.partition(". ")
+        if rules := [sentence for sentence in re.split(r"(?<=[.!?])\s+", said) if _DEMO_RULE.search(sentence)]:
+            told.append(f"{number}. {' '.join(rules)}")
     return "\n".join(told) or "none"
 
 

@@ -386,8 +386,8 @@ class Workspace:
         Raises:
             MemoryFileError: the inbox cannot be written.
 
-        >>> len(ws.suggest_memory())
-        1
+        >>> print(*ws.suggest_memory().notes)
+        Looked through 1 session with scripted; new proposals: 3.
         """
         memory = self.memory()
         try:

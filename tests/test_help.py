@@ -158,7 +158,7 @@ RAISED = {
     "PromptError": "ws.resume(19).send(42)",
     "LlmError": "next(ScriptedLlm().stream([]))",
     "NoKeyError": "make_llm(None, environ={})",
-    "MemoryFileError": "ws.memory().apply(1)",
+    "MemoryFileError": "ws.memory().apply(9)",
     "MomentaryFactError": "ws.memory().add('The build is red today')",
     "FrameError": "gemnb.usage_df(ws, by=['colour'])",
     "ExportError": "ws.resume(19).export('talk.doc')",

@@ -292,3 +292,12 @@ def test_a_file_that_cannot_be_read_is_not_replaced_by_the_fact() -> None:
             os.seteuid(was)
         kept.chmod(0o600)
         assert kept.read_bytes() == b"Never to be lost.\n"
+
+
+def test_what_is_shown_has_its_lines_and_nothing_that_a_terminal_would_do(ws: gemnb.Workspace, root: Path) -> None:
+    put(root / "GEMINI.md", "one\n\x1b[2Jtwo @no\x1b[1m.md\n")
+
+    memory = ws.memory()
+
+    assert "one\n<U+001B>[2Jtwo" in repr(memory.text) and "\x1b[2Jtwo" in memory.text
+    assert "skipped: " in str(memory) and "\x1b" not in str(memory)

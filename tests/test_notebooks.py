@@ -44,6 +44,22 @@ TOLD = {
         "a copy is in the archive",
         "Is it back, byte for byte? True",
     ),
+    "memory": (
+        "docs/units.md is not imported: there is no ",
+        "calibration/README.md is not imported: it lies out of ",
+        "<!-- Imported from: words.md -->",
+        "looks momentary: it names a line number",
+        "+- The preview server listens on port 5433.</span>",
+        "background-color",
+        "MEMORY.md was changed.",
+        "It was thrown away.",
+        "by counting, since the model was of no use",
+        "with scripted; new proposals: ",
+        "# from session ",
+        "+- We use SVG for every chart in the report.",
+        "- The preview server listens on port 5433.\n--- End of Context from: ",
+        "<session_context>",
+    ),
     "usage": ("Cache hit rate: ", "run_shell_command", "gemini-2.5-pro"),
 }
 """What matters in the outputs of each."""

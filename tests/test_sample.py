@@ -56,6 +56,18 @@ def test_its_worktrees_are_of_one_repository(tmp_path: Path) -> None:
     assert {row.project_root for row in seen[root]} == {*map(str, roots)}
 
 
+def test_it_has_a_memory_and_proposals_that_fit(tmp_path: Path) -> None:
+    home, root = make_sample_store(tmp_path, now=NOW)
+    ws = gemnb.open_workspace(root, home=home)
+    before = ws.memory()
+
+    for _ in before.inbox():
+        ws.memory().apply(1)
+
+    assert [file.scope for file in before.files] == ["global", "private", "project"] and len(before.skipped) == 2
+    assert all(fact in ws.memory().text and fact not in before.text for fact in ("5433", "2026-05-20"))
+
+
 @pytest.mark.interop
 @pytest.mark.filterwarnings("default")
 def test_the_real_client_lists_it(tmp_path: Path, model_server: Callable[..., Any]) -> None:

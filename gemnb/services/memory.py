@@ -11,7 +11,7 @@ from pathlib import Path
 from gemnb.errors import MemoryFileError
 from gemnb.services.memory_edit import LARGEST, add_fact, leads_out, read_bytes
 from gemnb.services.memory_imports import Imported, Resolver
-from gemnb.services.memory_inbox import Inbox, Proposal, apply_proposal, dismiss_proposal, pick, read_inbox
+from gemnb.services.memory_inbox import Inbox, Proposal, apply_proposal, dismiss_proposal, pick, read_inbox, visible
 from gemnb.services.memory_propose import note_dismissal, refit
 from gemnb.services.tokens import estimate_tokens
 from gemnb.store.journal import open_regular
@@ -46,6 +46,15 @@ class MemoryFile:
 
     def __str__(self) -> str:
         return f"{self.scope}: {self.path}{self.link} ({self.size_bytes:,} bytes, about {self.tokens:,} tokens)"
+
+
+class MemoryText(str):
+    """What the model is given; shown line by line, and what cannot be seen is written out then."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return visible(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +119,9 @@ class Memory:
         return pick(self.shown or self.inbox(), number)
 
     @property
-    def text(self) -> str:
+    def text(self) -> MemoryText:
         """Everything that the model is given, in its order."""
-        return "\n\n".join(file.section for file in self.files if file.text.strip())
+        return MemoryText("\n\n".join(file.section for file in self.files if file.text.strip()))
 
     def add(self, fact: str, scope: str = "project", *, force: bool = False) -> Path:
         """Add a fact to the file of `scope`, once; every other byte stays. The path of that file.
@@ -133,7 +142,7 @@ class Memory:
 
     def __str__(self) -> str:
         lines = [str(file) for file in self.files] or ['No memory files yet: `%memory add "..."` makes one.']
-        return "\n".join([*lines, *(f"skipped: {why}" for why in self.skipped)])
+        return "\n".join(map(visible, [*lines, *(f"skipped: {why}" for why in self.skipped)]))
 
 
 def load_memory(

@@ -89,7 +89,7 @@ class Resolver:
                 return f"<!-- File already processed: {shown} -->"
             text = self._read(path, real)
         except _FailedError as error:
-            self.failures.append(f"@{shown}: {error}")
+            self.failures.append(f"@{shown} is not imported: {error.why}")
             return f"<!-- Import failed: {shown} - {error} -->"
         node = Imported(path)
         found.append(node)
@@ -111,7 +111,7 @@ class Resolver:
                     if inner not in texts:
                         waiting.append((inner, self._read(inner, real), inner.parent))
                 except _FailedError as error:
-                    self.failures.append(f"@{_shown(name)}: {error}")
+                    self.failures.append(f"@{_shown(name)} is not imported: {error.why}")
         return "\n\n".join(
             f"--- File: {path} ---\n{told.strip()}\n--- End of File: {path} ---" for path, told in texts.items()
         )
@@ -123,7 +123,7 @@ class Resolver:
         path = Path(os.path.normpath(folder / name))
         real = Path(os.path.realpath(path))
         if not (_inside(path, self.root) and _inside(real, Path(os.path.realpath(self.root)))):
-            raise _FailedError("Path traversal attempt")
+            raise _FailedError("Path traversal attempt", f"it lies out of {self.root}")
         return path, real
 
     def _read(self, path: Path, real: Path) -> str:
@@ -131,7 +131,7 @@ class Resolver:
             with open_regular(real) as file:
                 data = file.read(MOST_BYTES + 1)
         except FileNotFoundError:
-            raise _FailedError(f"ENOENT: no such file or directory, access '{path}'") from None
+            raise _FailedError(f"ENOENT: no such file or directory, access '{path}'", f"there is no {path}") from None
         except (OSError, ValueError) as error:
             raise _FailedError(getattr(error, "strerror", None) or "it is no regular file") from None
         self._files += 1
@@ -142,7 +142,11 @@ class Resolver:
 
 
 class _FailedError(Exception):
-    """Why something is not imported."""
+    """Why something is not imported: as the client tells the model, and as a person is told."""
+
+    def __init__(self, marker: str, why: str = "") -> None:
+        super().__init__(marker)
+        self.why = why or marker
 
 
 def _shown(name: str) -> str:

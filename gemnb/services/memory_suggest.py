@@ -212,7 +212,7 @@ def _told(sessions: int, written: int, failure: str | None, llm: Llm | None) -> 
         how = f"by counting, since the model was of no use ({failure.rstrip('.')}); it is asked again the next time"
     else:
         how = f"with {clean_line(llm.name)}" if llm else "by counting, without a model"
-    return f"Looked through {sessions} sessions {how}; new proposals: {written}."
+    return f"Looked through {sessions} session{'s' * (sessions > 1)} {how}; new proposals: {written}."
 
 
 def _keep(path: Path, text: str) -> None:
