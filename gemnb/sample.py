@@ -19,6 +19,10 @@ from gemnb.store.projects import Projects
 
 SEED = 20260520
 MODELS = ("gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite")
+TUNED = "gauges-tuned-2"
+"""A model of the team's own, which no price list has."""
+TUNED_SESSIONS = {("calibration", 4), ("calibration", 5)}
+"""Where it answered: on any day one of the two lies in the month before."""
 FAILED = {
     "read_file": "File not found",
     "write_file": "Permission denied",
@@ -95,7 +99,8 @@ def _make_project(home: Path, root: Path, count: int, made: random.Random, now: 
         age = timedelta(days=DAYS * (1 - (number + 1) / count) ** 1.5, minutes=made.randint(10, 600))
         started = now - age
         topic = TOPICS[(number + len(root.name)) % len(TOPICS)]
-        _write(chats, root, topic, started, made, special=number if root.name == "rivers" else -1)
+        model = TUNED if (root.name, number) in TUNED_SESSIONS else None
+        _write(chats, root, topic, started, made, model=model, special=number if root.name == "rivers" else -1)
 
 
 def _write_report(home: Path, root: Path, made: random.Random, now: datetime) -> None:
@@ -123,9 +128,11 @@ def _save(chats: Path, records: Sequence[JsonObject], *, torn: bytes = b"") -> P
     return path
 
 
-def _write(chats: Path, root: Path, topic: Topic, started: datetime, made: random.Random, *, special: int) -> None:
+def _write(
+    chats: Path, root: Path, topic: Topic, started: datetime, made: random.Random, *, model: str | None, special: int
+) -> None:
     id = str(uuid.UUID(int=made.getrandbits(128), version=4))
-    records = list(_records(id, str(root), topic, started, made))
+    records = list(_records(id, str(root), topic, started, made, model=model))
     if special == 4:
         records += _rewound(records)
     if special == 7:
@@ -139,11 +146,19 @@ def _write(chats: Path, root: Path, topic: Topic, started: datetime, made: rando
 
 
 def _records(
-    id: str, root: str, topic: Topic, started: datetime, made: random.Random, *, kind: str = "main"
+    id: str,
+    root: str,
+    topic: Topic,
+    started: datetime,
+    made: random.Random,
+    *,
+    kind: str = "main",
+    model: str | None = None,
 ) -> Iterator[JsonObject]:
     """A session's records, in the order that the client writes them."""
     at = started
-    model = made.choice(MODELS)
+    chosen = made.choice(MODELS)
+    model = model or chosen
     yield {
         "sessionId": id,
         "projectHash": project_hash(root),

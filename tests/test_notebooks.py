@@ -60,7 +60,21 @@ TOLD = {
         "- The preview server listens on port 5433.\n--- End of Context from: ",
         "<session_context>",
     ),
-    "usage": ("Cache hit rate: ", "run_shell_command", "gemini-2.5-pro"),
+    "usage": (
+        "Spent by month and model",
+        "answers without a price: gauges-tuned-2",
+        "Without a price: ",
+        "gemini-2.5-pro",
+        "Flaky download in the nightly job",
+        "Calls of tools, and how they ended",
+        "File not found: ",
+        "Context of session e5567a35",
+        "Cache hit rate: 32%",
+        "hit_rate",
+        "COMPRESSED",
+        "usd_a_prompt",
+        "image/png",
+    ),
 }
 """What matters in the outputs of each."""
 
