@@ -86,6 +86,16 @@ def test_nothing_is_imported_in_code_or_words(tmp_path: Path, text: str) -> None
         ("@loop.md", "File already processed: loop.md"),
         ("@pipe.md", "Import failed: pipe.md"),
         ("@none.md", "ENOENT"),
+        ("@none.md/x", "ENOENT"),
+        ("@a.md/x", "ENOTDIR: not a directory"),
+        ("@folder", "EISDIR: illegal operation on a directory"),
+        ("@https://example.org/a.md", "Path traversal attempt"),
+        ("@" + "x" * 300, "ENAMETOOLONG: name too long"),
+        ("- item\n\n    @a.md", "IMPORTED"),
+        ("- ```\n  @a.md\n  ```\n", "- ```\n  @a.md\n  ```\n"),
+        ("> ```\n> @a.md\n\n@a.md", "> @a.md\n\n<!-- Imported"),
+        ("1.  x\n\n        @a.md", "        @a.md"),
+        ("見\u3000@a.md", "\u3000@a.md"),
         ("@a--><script>.md", "- -><script>"),
     ],
 )
@@ -96,10 +106,19 @@ def test_imports(tmp_path: Path, text: str, some: str) -> None:
     put(tmp_path / "out.md", "SECRET")
     (root / "link.md").symlink_to("../out.md")
     os.mkfifo(root / "pipe.md")
+    (root / "folder").mkdir()
 
     told, _ = Resolver(root).resolve(text, root / "GEMINI.md")
 
     assert some in told and "SECRET" not in told
+
+
+def test_a_file_that_imports_itself_is_there_once_more(tmp_path: Path) -> None:
+    top = put(tmp_path / "GEMINI.md", "@GEMINI.md")
+
+    told, _ = Resolver(tmp_path).resolve("@GEMINI.md", top)
+
+    assert told.splitlines()[:2] == ["<!-- Imported from: GEMINI.md -->", "<!-- File already processed: GEMINI.md -->"]
 
 
 def test_imports_that_multiply_are_bounded(tmp_path: Path) -> None:
@@ -111,7 +130,9 @@ def test_imports_that_multiply_are_bounded(tmp_path: Path) -> None:
     assert "too much is imported" in told and len(told) < 1_000_000
 
 
-@pytest.mark.parametrize("text", ["` `` " * 100_000, "x `\n" * 100_000, "```\n" * 100_001])
+@pytest.mark.parametrize(
+    "text", ["` `` " * 100_000, "x `\n" * 100_000, "```\n" * 100_001, "1. a\n" * 100_000, "> " * 200_000]
+)
 def test_a_hostile_file_is_read_in_a_moment(tmp_path: Path, text: str) -> None:
     begun = time.process_time()
 

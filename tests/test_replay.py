@@ -15,6 +15,7 @@ from gemnb.store.codec import line_of
 from gemnb.store.replay import fold, read_session
 
 A, B, C = user("a", "one"), gemini("b", "two"), user("c", "three")
+SKETCH = {"$set": {"memoryScratchpad": {"version": 1}}}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,22 @@ def test_fold_keeps(lines: list[dict[str, Any]], ids: str) -> None:
     found = fold(map(line_of, [header(), *lines]))
 
     assert "".join(found.live) == ids
+
+
+@pytest.mark.parametrize(
+    ("records", "sketched"),
+    [
+        ([A], None),
+        ([A, SKETCH], True),
+        ([A, SKETCH, {"$set": {"summary": "x"}}], True),
+        ([A, SKETCH, {"$set": {"messages": []}}], True),
+        ([A, SKETCH, B], False),
+        ([A, SKETCH, {"$rewindTo": "a"}], False),
+        ([A, SKETCH, B, SKETCH], True),
+    ],
+)
+def test_the_clients_sketch_tells_of_all_until_more_is_said(records: list[Any], sketched: bool | None) -> None:
+    assert fold(map(line_of, [header(), *records])).sketched is sketched
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gemnb.store.journal import open_regular
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 DEEPEST = 5
 MOST_FILES = 400
 MOST_BYTES = 4_000_000
 """Of all imports of one file together: a few lines that import one another must not fill the memory."""
-_IMPORT = re.compile(r"(?:(?<=\s)|\A)@([./A-Za-z]\S*)")
-_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})(.*)")
+_IMPORT = re.compile(r"(?:(?<=[ \t\r\n])|\A)@([./A-Za-z][^ \t\r\n]*)")
+_URL = re.compile(r"(?:https?|file)://")
+_NEWLINE = re.compile(r"\r\n?|\n")
+_CODE, _PROSE = ("fence", "code_block"), ("inline", "html_block")
 _TICKS = re.compile(r"`+")
 _TRAILING = ".,;:!?)]}'\""
 
@@ -49,15 +57,17 @@ class Resolver:
     def resolve(self, text: str, file: Path) -> tuple[str, list[Imported]]:
         """`text` of `file` with its imports in their place, each between two markers; and the tree of them.
 
+        A file that imports itself is there once more, as the client has it.
+
         Where `flat` is set, the files stand one after another instead, each once, as the client puts them.
         """
         if self.flat:
             return self._one_after_another(text, file), []
-        return self._resolve(text, file.parent, (Path(os.path.realpath(file)),))
+        return self._resolve(text, file.parent, ())
 
     def _resolve(self, text: str, folder: Path, chain: tuple[Path, ...]) -> tuple[str, list[Imported]]:
         found: list[Imported] = []
-        if len(chain) > DEEPEST:
+        if len(chain) >= DEEPEST:
             return text, found
         pieces: list[str] = []
         at = 0
@@ -68,8 +78,9 @@ class Resolver:
 
     def _names(self, text: str, folder: Path) -> Iterator[tuple[int, str]]:
         """Where each import stands, and its path."""
-        hidden = sorted(code_spans(text))
-        for match in _IMPORT.finditer(text):
+        found = list(_IMPORT.finditer(text))
+        hidden = sorted(code_spans(text)) if found else []
+        for match in found:
             before = bisect_right(hidden, match.start(), key=itemgetter(0)) - 1
             if before < 0 or match.start() >= hidden[before][1]:
                 yield match.start(), self._name(match[1], folder)
@@ -120,6 +131,8 @@ class Resolver:
         """Where an import leads, and where that really is."""
         if "\0" in name:
             raise _FailedError("no file has such a name")
+        if _URL.match(name):
+            raise _FailedError("Path traversal attempt")
         path = Path(os.path.normpath(folder / name))
         real = Path(os.path.realpath(path))
         if not (_inside(path, self.root) and _inside(real, Path(os.path.realpath(self.root)))):
@@ -130,10 +143,8 @@ class Resolver:
         try:
             with open_regular(real) as file:
                 data = file.read(MOST_BYTES + 1)
-        except FileNotFoundError:
-            raise _FailedError(f"ENOENT: no such file or directory, access '{path}'", f"there is no {path}") from None
         except (OSError, ValueError) as error:
-            raise _FailedError(getattr(error, "strerror", None) or "it is no regular file") from None
+            raise _FailedError(_words(error, path)) from None
         self._files += 1
         self._bytes += len(data)
         if self._files > MOST_FILES or self._bytes > MOST_BYTES:
@@ -153,6 +164,15 @@ def _shown(name: str) -> str:
     return name.replace("--", "- -").replace("\0", "\ufffd")
 
 
+def _words(error: OSError | ValueError, path: Path) -> str:
+    """What went wrong, as the client tells it."""
+    number = getattr(error, "errno", None)
+    if number is None:
+        return "EISDIR: illegal operation on a directory, read" if path.is_dir() else "it is no regular file"
+    words = "name too long" if number == errno.ENAMETOOLONG else os.strerror(number).lower()
+    return f"{errno.errorcode.get(number, 'EIO')}: {words}, access '{path}'"
+
+
 def _inside(path: Path, root: Path) -> bool:
     return path == root or root in path.parents
 
@@ -160,64 +180,40 @@ def _inside(path: Path, root: Path) -> bool:
 def code_spans(text: str) -> list[tuple[int, int]]:
     """Where code stands in Markdown: fences of both kinds, an unclosed one to the end; indented; inline.
 
-    Own, since a Markdown parser tells the lines of a block, but not where in a line its inline code begins.
+    A parser tells the lines of each block; where in a line inline code begins it does not tell.
     """
+    starts = [0, *(match.end() for match in _NEWLINE.finditer(text)), len(text)]
     spans: list[tuple[int, int]] = []
-    prose: list[tuple[int, str]] = []
-    fence: tuple[str, int] | None = None
-    blank = True
-    indented = False
-    for start, line in _lines(text):
-        match = _FENCE.match(line)
-        if fence is not None:
-            spans.append((start, start + len(line)))
-            if match and match[1][0] == fence[0] and len(match[1]) >= fence[1] and not match[2].strip():
-                fence = None
+    for token in _blocks().parse(text):
+        if token.map is None or token.type not in (*_CODE, *_PROSE):
             continue
-        if match and not (match[1][0] == "`" and "`" in match[2]):
-            fence = (match[1][0], len(match[1]))
-            spans.append((start, start + len(line)))
-            spans += _inline(prose)
-            prose = []
-            blank = True
-            continue
-        indented = bool(re.match(r" {4}|\t", line)) and bool(line.strip()) and (blank or indented)
-        if indented:
-            spans.append((start, start + len(line)))
-        elif not line.strip():
-            spans += _inline(prose)
-            prose = []
-        else:
-            prose.append((start, line))
-        blank = not line.strip()
-    return spans + _inline(prose)
+        begin, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
+        spans += [(begin, end)] if token.type in _CODE else _inline(text, begin, end)
+    return spans
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
-    for line in text.split("\n"):
-        yield at, line
-        at += len(line) + 1
+@cache
+def _blocks() -> MarkdownIt:
+    """Knows blocks alone: what stands in them is not parsed."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").disable("inline")
 
 
-def _inline(prose: list[tuple[int, str]]) -> list[tuple[int, int]]:
+def _inline(text: str, begin: int, end: int) -> list[tuple[int, int]]:
     """Spans between runs of as many backticks, within one paragraph."""
-    if not prose:
-        return []
-    start = prose[0][0]
-    paragraph = "\n".join(line for _, line in prose)
-    runs = [(m.start() + start, m.end() + start) for m in _TICKS.finditer(paragraph)]
+    runs = [match.span() for match in _TICKS.finditer(text, begin, end)]
     alike: dict[int, list[int]] = {}
-    for number, (begin, end) in enumerate(runs):
-        alike.setdefault(end - begin, []).append(number)
+    for number, (opens, closes) in enumerate(runs):
+        alike.setdefault(closes - opens, []).append(number)
     spans = []
     at = 0
     while at < len(runs):
-        begin, end = runs[at]
-        same = alike[end - begin]
+        opens, closes = runs[at]
+        same = alike[closes - opens]
         after = bisect_right(same, at)
         if after < len(same):
             at = same[after]
-            spans.append((begin, runs[at][1]))
+            spans.append((opens, runs[at][1]))
         at += 1
     return spans

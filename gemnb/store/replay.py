@@ -38,6 +38,8 @@ class Fold:
     """Whether the file begins with a byte order mark."""
     whole_file: bool = False
     """Whether the file is one JSON object, as older versions wrote it."""
+    sketched: bool | None = None
+    """Whether the client's `memoryScratchpad` tells of all that was said; None where no update held one."""
 
 
 @dataclass(slots=True)
@@ -66,13 +68,17 @@ def fold(
         if isinstance(record, Damage):
             found.damage.append(record)
         elif record.rewind_to is not None:
+            found.sketched = found.sketched and False
             _rewind(found, record.rewind_to, steps=steps)
         elif record.id is not None:
             if record.type == "gemini":
                 found.emptied = False
+            found.sketched = found.sketched and False
             _put(found.live, record, found.known)
         elif record.update is not None:
             _merge(found, record.update)
+            if record.update.raw is not None and record.update.raw.get("memoryScratchpad") is not None:
+                found.sketched = True
             if record.update.messages is not None:
                 accident = fresh_header and found.headers > 1 and _only_context(record.update.messages)
                 found.emptied = accident

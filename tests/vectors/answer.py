@@ -99,8 +99,8 @@ def conversation(found: Fold, *, metadata_only: bool) -> Any:
         result["messageCount"] = len(live)
         if first := next((text_of(line.content) for line in prompts(found.known.values())), None):
             result["firstUserMessage"] = first
-    if "memoryScratchpad" in result:
-        result["memoryScratchpadIsStale"] = False
+    if result.get("memoryScratchpad") is not None and found.sketched is not None:
+        result["memoryScratchpadIsStale"] = not found.sketched
     return result
 
 
