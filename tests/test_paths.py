@@ -42,6 +42,14 @@ def test_tags_are_encoded_as_the_client_does(tag: str, name: str) -> None:
     assert decode_tag(name[11:-5]) == tag
 
 
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [("%2e%2E%2f", "../"), ("100%", "100%"), ("%41%ff", "A%ff"), ("%E6%97", "\xe6\x97"), ("%ED%A0%80", "\xed\xa0\x80")],
+)
+def test_a_badly_encoded_name_is_read_byte_by_byte(name: str, tag: str) -> None:
+    assert decode_tag(name) == tag
+
+
 @pytest.mark.parametrize("tag", ["", "  ", "\ud83d", "x" * 300])
 def test_a_tag_that_cannot_be_is_refused(tag: str) -> None:
     with pytest.raises(CheckpointError):

@@ -42,6 +42,34 @@ def test_a_claim_is_registered_and_marked(home: Path) -> None:
     assert (home / ".gemini/tmp/app").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("root", ["/srv/app/", "/srv//app", "/srv/x/../app", "/srv/./app"])
+def test_a_root_is_the_same_in_any_spelling(home: Path, root: str) -> None:
+    projects = Projects(home)
+    projects.claim("/srv/app")
+
+    assert projects.slug(root) == projects.claim(root) == "app"
+    assert json.loads((home / ".gemini/projects.json").read_text()) == {"projects": {"/srv/app": "app"}}
+
+
+@pytest.mark.parametrize("base", ["tmp", "history"])
+def test_a_lost_registry_is_made_up_for_by_the_markers(home: Path, base: str) -> None:
+    marker = home / ".gemini" / base / "kept/.project_root"
+    marker.parent.mkdir(parents=True)
+    marker.write_text("/srv/app")
+
+    assert Projects(home).slug("/srv/app") == Projects(home).claim("/srv/app") == "kept"
+
+
+@pytest.mark.parametrize("text", ["", " \n", "{}"])
+def test_a_registry_that_holds_nothing_is_written(home: Path, text: str) -> None:
+    (home / ".gemini").mkdir(parents=True)
+    (home / ".gemini/projects.json").write_text(text)
+
+    Projects(home).claim("/srv/app")
+
+    assert json.loads((home / ".gemini/projects.json").read_text()) == {"projects": {"/srv/app": "app"}}
+
+
 @pytest.mark.parametrize(
     "text", ["{cut", "[]", "null", '{"projects": {"/a": "Bad_Slug", "/b": "good"}}', '{"projects": 5}']
 )

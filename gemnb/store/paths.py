@@ -195,6 +195,10 @@ def encode_tag(tag: str) -> str:
 
 
 def decode_tag(name: str) -> str:
-    """The tag that the encoded `name` (without prefix and ending) is; escapes that decode to no text stay."""
-    decoded = unquote(name, errors="surrogateescape")
-    return "".join(f"%{ord(char) - 0xDC00:02x}" if "\udc80" <= char <= "\udcff" else char for char in decoded)
+    """The tag that the encoded `name` (without prefix and ending) is; a badly encoded one is read byte by byte."""
+    try:
+        if not re.search(r"%(?![0-9A-Fa-f]{2})", name):
+            return unquote(name, errors="strict")
+    except UnicodeDecodeError:
+        pass
+    return re.sub(r"%([0-9A-F]{2})", lambda match: chr(int(match[1], 16)), name)

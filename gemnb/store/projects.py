@@ -18,6 +18,8 @@ from gemnb.store.journal import open_regular, parse_whole
 from gemnb.store.paths import is_session_name, is_slug, kind_of, private_folder, project_hash, store_folder
 
 MARKER = ".project_root"
+BASES = ("tmp", "history")
+"""Folders of the store with one folder, and a marker in it, for each project."""
 LONGEST_MARKER = 4096
 """Bytes of a marker that are read: a path is no longer."""
 LARGEST_REGISTRY = 64 * 1024 * 1024
@@ -68,6 +70,8 @@ class Projects:
             return Registry({}, whole=True)
         except OSError:
             return Registry({}, whole=False)
+        if data.strip() in (b"", b"{}"):
+            return Registry({}, whole=True)
         raw = parse_whole(data)
         projects = raw.get("projects") if raw else None
         if not isinstance(projects, dict):
@@ -77,10 +81,12 @@ class Projects:
 
     def slug(self, root: str) -> str | None:
         """The slug of `root`, or None where the store does not know it; nothing is written."""
+        root = os.path.abspath(root)  # noqa: PTH100 - `Path.resolve` would follow links
         slug = self.registry().entries.get(root)
         if slug is not None and self._owner(slug) in (None, root):
             return slug
-        return next((folder.name for folder in self._folders() if read_marker(folder) == root), None)
+        marked = (folder for base in BASES for folder in self._folders(base) if read_marker(folder) == root)
+        return next((folder.name for folder in marked), None)
 
     def propose(self, root: str) -> str:
         """The slug that `root` has, or would get."""
@@ -94,6 +100,7 @@ class Projects:
         Raises:
             OSError: the store cannot be written.
         """
+        root = os.path.abspath(root)  # noqa: PTH100
         with self._lock():
             registry = self.registry()
             slug = self.slug(root) or self._free_slug(root, registry.entries)
@@ -115,25 +122,25 @@ class Projects:
         by_slug = {slug: root for root, slug in self.registry().entries.items()}
         by_hash = {project_hash(root): root for root in by_slug.values()}
         found = []
-        for folder in self._folders():
+        for folder in self._folders("tmp"):
             legacy = bool(_HASH.fullmatch(folder.name))
             root = by_hash.get(folder.name) if legacy else read_marker(folder) or by_slug.get(folder.name)
             state = "legacy" if legacy else "ok" if root and os.path.isdir(root) else "orphan"  # noqa: PTH112 - bytes of any kind
             found.append(Project(root, folder.name, state, _count_sessions(folder), folder))
         return found
 
-    def _folders(self) -> Iterator[Path]:
-        if kind_of(self.tmp) != "folder":
+    def _folders(self, base: str) -> Iterator[Path]:
+        if kind_of(self.gemini / base) != "folder":
             return
         try:
-            entries = sorted(self.tmp.iterdir())
+            entries = sorted((self.gemini / base).iterdir())
         except OSError:
             return
         yield from (e for e in entries if is_slug(e.name) and kind_of(e) == "folder" and e.name != "bin")
 
     def _owner(self, slug: str) -> str | None:
         """The root that a marker of `slug` names; an unreadable one belongs to somebody, nobody knows whom."""
-        for base in ("tmp", "history"):
+        for base in BASES:
             folder = self.gemini / base / slug
             if kind_of(folder / MARKER) is not None:
                 return read_marker(folder) or ""
@@ -152,7 +159,7 @@ class Projects:
     def _mark(self, slug: str, root: str) -> bool:
         """Make folders and markers of `slug`; False where it is another's."""
         new = kind_of(self.tmp / slug) is None
-        for base in ("tmp", "history"):
+        for base in BASES:
             folder = self.gemini / base / slug
             store_folder(folder, below=self.gemini)
             try:

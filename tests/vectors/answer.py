@@ -221,7 +221,7 @@ def checkpoint(request: Request, folder: Path) -> Any:
     tag = request["tag"]
     result: dict[str, Any] = {}
     if "save" in request:
-        store.save(tag, request["save"]["history"], auth_type=request["save"].get("authType"))
+        store.save(tag, request["save"]["history"], auth_type=request["save"].get("authType"), overwrite=True)
         result["saved"] = True
     result["exists"] = store.exists(tag)
     if request.get("load"):
