@@ -21,6 +21,11 @@ SETTINGS = {
 }
 ROW = re.compile(r"^\s+(\d+)\. (.*) \((.*)\) \[([^\]]+)\]$", re.MULTILINE)
 LIMIT_S = 90
+LOST_S = 15
+"""After so long without a sign a key counts as lost: what takes it is made a moment after it is drawn."""
+DOWN, ENTER = "\x1b[B", "\r"
+STARTED = r"Gemini CLI\S* v\d"
+"""Its head, which it draws when it is ready; what is entered before waits in a queue."""
 
 
 def find_client() -> str | None:
@@ -33,6 +38,21 @@ class Screen:
     """What a person sees of it and types."""
 
     terminal: Any
+
+    def see(self, wanted: str) -> str:
+        """Wait for what matches `wanted`, and give it."""
+        self.terminal.expect(wanted)
+        return str(self.terminal.match[0])
+
+    def press(self, key: str, wanted: str) -> str:
+        """Press a key, again if it was lost, and give what matches `wanted`."""
+        import pexpect
+
+        for _ in range(LIMIT_S // LOST_S):
+            self.terminal.send(key)
+            if self.terminal.expect([wanted, pexpect.TIMEOUT], timeout=LOST_S) == 0:
+                return str(self.terminal.match[0])
+        raise AssertionError(f"{wanted!r} never came: {self.terminal.before}")
 
     def until(self, there: Callable[[], bool]) -> None:
         """Wait until something is so, with the screen going on."""
@@ -109,6 +129,7 @@ class Client:
             timeout=LIMIT_S,
         )
         try:
+            terminal.expect(STARTED)
             terminal.expect("Type your message")
             yield Screen(terminal)
         finally:
