@@ -15,7 +15,7 @@ from compression_command import curated
 
 from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import text_of
-from gemnb.model.talk import clean_line, is_resumable, prompts
+from gemnb.model.talk import EMPTY_TITLE, clean_line, is_resumable, prompts
 from gemnb.services import projection, retention
 from gemnb.services.memory import git_root, load_memory
 from gemnb.services.memory_imports import Imported, Resolver
@@ -140,7 +140,7 @@ def list_(request: Request, folder: Path) -> Any:
             "id": row.id,
             "fileName": row.path.name,
             "displayName": row.title,
-            "firstUserMessage": row.prompt or "",
+            "firstUserMessage": row.prompt or EMPTY_TITLE,
             "messageCount": row.message_count,
             "startTime": zulu(row.started_at),
             "lastUpdated": zulu(row.last_updated),
@@ -161,14 +161,15 @@ def find(request: Request, folder: Path) -> Any:
         if isinstance(error, NoSessionsError):
             message = "No previous sessions found for this project."
         else:
+            asked = request["identifier"].strip()
             message = (
-                f'Invalid session identifier "{request["identifier"]}".\n  Searched for sessions in <TMP>/chats.\n'
+                f'Invalid session identifier "{asked}".\n  Searched for sessions in <TMP>/chats.\n'
                 "  Use --list-sessions to see available sessions, then use"
                 " --resume {number}, --resume {uuid}, or --resume latest."
             )
         return {"found": False, "code": error.code, "message": message}
-    assert row.started_at
-    told = f"Session {row.index}: {row.title} ({row.message_count} messages, {age_of(row.started_at, now).lower()})"
+    assert row.last_updated
+    told = f"Session {row.index}: {row.title} ({row.message_count} messages, {age_of(row.last_updated, now).lower()})"
     return {"found": True, "file": row.path.name, "id": row.id, "displayInfo": told}
 
 
