@@ -20,6 +20,7 @@ from gemnb.services.chat import Chat
 from gemnb.services.listing import SessionList
 from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory, load_memory
+from gemnb.services.memory_files import names_of
 from gemnb.services.memory_inbox import Inbox, Proposal
 from gemnb.services.memory_suggest import look_through
 from gemnb.services.projection import history
@@ -33,7 +34,6 @@ from gemnb.store.paths import (
     encode_tag,
     home_folder,
     index_file,
-    is_file_name,
     own_folder,
 )
 from gemnb.store.projects import Project, Projects, repository_of
@@ -350,17 +350,11 @@ class Workspace:
         'GEMINI.md'
         """
         settings = self.settings
-        told = settings.get("context.fileName").value
-        names = [
-            name
-            for name in (told if isinstance(told, list) else [told])
-            if isinstance(name, str) and is_file_name(name)
-        ]
         return load_memory(
             Path(self.root),
             self.home,
             self.folder,
-            names=names or ["GEMINI.md"],
+            names=names_of(settings.get("context.fileName").value),
             flat=settings.get("context.importFormat").value == "flat",
             shown=self._shown_proposals,
         )

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import gemnb
 from gemnb.errors import MemoryFileError, MomentaryFactError
+from gemnb.services.memory import load_memory
 from gemnb.services.memory_edit import momentary, with_fact
+from gemnb.services.memory_files import names_of
 from gemnb.services.memory_imports import Resolver, code_spans
 from gemnb.testing import ScriptedLlm
 
@@ -111,6 +113,50 @@ def test_imports(tmp_path: Path, text: str, some: str) -> None:
     told, _ = Resolver(root).resolve(text, root / "GEMINI.md")
 
     assert some in told and "SECRET" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none.md", "there is no {root}/none.md"),
+        ("../out.md", "it lies out of {root}"),
+        ("https://example.org/a.md", "nothing is fetched from an address"),
+        ("folder", "EISDIR: illegal operation on a directory"),
+    ],
+)
+def test_a_person_is_told_why_an_import_is_skipped(ws: gemnb.Workspace, root: Path, name: str, why: str) -> None:
+    (root / "folder").mkdir()
+    put(root / "GEMINI.md", f"@{name} ")
+
+    (skipped,) = ws.memory().skipped
+
+    assert skipped.startswith(f"{root / 'GEMINI.md'}: @{name} is not imported: {why.format(root=root)}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [
+        ("AGENTS.md", ["AGENTS.md"]),
+        (["A.md", " ./b/../B.md ", "A.md"], ["A.md", "B.md"]),
+        (".github/rules.md", [".github/rules.md"]),
+        (["../A.md", "/A.md", "", "a/../..", ".", "a\0b", 3, None], ["GEMINI.md"]),
+        ({"a": 1}, ["GEMINI.md"]),
+    ],
+)
+def test_names_of_memory_files_stay_in_their_folder(setting: object, names: list[str]) -> None:
+    assert names_of(setting) == names
+
+
+def test_of_one_folder_the_files_come_by_name_and_from_the_repository_down(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for place in ("", "Also/"):
+        for name in ("Z.md", "A.md"):
+            put(tmp_path / place / name, place + name)
+
+    memory = load_memory(tmp_path, tmp_path / "h", tmp_path / "s", cwd=tmp_path / "Also", names=["Z.md", "A.md"])
+
+    assert [file.text for file in memory.files] == ["A.md", "Z.md", "Also/A.md", "Also/Z.md"]
+    assert memory.targets["project"] == tmp_path / "Z.md"
 
 
 def test_a_file_that_imports_itself_is_there_once_more(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class Resolver:
         if "\0" in name:
             raise _FailedError("no file has such a name")
         if _URL.match(name):
-            raise _FailedError("Path traversal attempt")
+            raise _FailedError("Path traversal attempt", "nothing is fetched from an address")
         path = Path(os.path.normpath(folder / name))
         real = Path(os.path.realpath(path))
         if not (_inside(path, self.root) and _inside(real, Path(os.path.realpath(self.root)))):
@@ -144,7 +144,8 @@ class Resolver:
             with open_regular(real) as file:
                 data = file.read(MOST_BYTES + 1)
         except (OSError, ValueError) as error:
-            raise _FailedError(_words(error, path)) from None
+            missing = isinstance(error, FileNotFoundError)
+            raise _FailedError(_words(error, path), f"there is no {path}" if missing else "") from None
         self._files += 1
         self._bytes += len(data)
         if self._files > MOST_FILES or self._bytes > MOST_BYTES:

@@ -62,15 +62,6 @@ def child(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def is_file_name(name: str) -> bool:
-    """Whether `name` names a file directly in a folder."""
-    try:
-        child(Path(), name)
-    except UnsafePathError:
-        return False
-    return True
-
-
 def is_safe_id(session_id: str) -> bool:
     """Whether `session_id` may become part of a path."""
     return bool(_SAFE_ID.fullmatch(session_id)) and session_id.lower() not in RESERVED

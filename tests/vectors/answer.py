@@ -17,7 +17,8 @@ from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import text_of
 from gemnb.model.talk import EMPTY_TITLE, clean_line, is_resumable, prompts
 from gemnb.services import projection, retention
-from gemnb.services.memory import git_root, load_memory
+from gemnb.services.memory import load_memory
+from gemnb.services.memory_files import git_root
 from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.retention_policy import policy_of
 from gemnb.services.split import split_point
