@@ -14,7 +14,7 @@ from gemnb.model.session import SessionInfo
 from gemnb.services import retention
 from gemnb.services.client_cleanup import client_deletions
 from gemnb.services.rescue import Rescue, rescue
-from gemnb.services.retention import Candidate, CleanupResult, RetentionPlan
+from gemnb.services.retention import GONE_ALREADY, Candidate, CleanupResult, RetentionPlan
 from gemnb.services.retention_policy import policy_of
 from gemnb.services.tool_outputs import plan_outputs
 from gemnb.store import last_cleaning
@@ -52,8 +52,9 @@ class Cleanup:
     ) -> None:
         self.store = store
         self.own = own
-        self.trash = Trash(own / "trash", store=home / ".gemini", clock=clock)
-        self.archive = Trash(own / "archive", store=home / ".gemini", clock=clock)
+        sessions = home / ".gemini" / "tmp"
+        self.trash = Trash(own / "trash", store=sessions, clock=clock)
+        self.archive = Trash(own / "archive", store=sessions, clock=clock)
         self.trash_days = TRASH_DAYS
         """Days that a deleted session can be brought back; what is older goes with the next deletion."""
         self._settings = settings
@@ -72,7 +73,8 @@ class Cleanup:
         done = self._dispose(
             info, self.store.families(self._rows())(info), how="delete", batch=uuid.uuid4().hex, purge=purge
         )
-        return Deleted(info.id, info.title, done.gone, done.stayed, purge)
+        stayed = (*done.stayed, *((path, GONE_ALREADY) for path in done.missing))
+        return Deleted(info.id, info.title, done.gone, stayed, purge)
 
     def undo(self, how: str | None) -> Restored:
         """Bring back the last deletion, of the kind `how`."""
@@ -143,18 +145,17 @@ class Cleanup:
             TrashError: something stands in the way; nothing was moved.
         """
         lost = [entry for entry in self.archive.entries() if not entry.paths[0].exists()]
-        self.archive.restore(lost)
-        return Restored(tuple(lost))
+        return self.archive.restore(lost)
 
-    def _clean_one(self, batch: str, candidate: Candidate, purge: bool) -> Sequence[tuple[Path, str]]:
-        """Delete what a plan says of one session, unless it became the current one meanwhile; what stayed."""
+    def _clean_one(self, batch: str, candidate: Candidate, purge: bool) -> Disposed:
+        """Delete what a plan says of one session, unless it became the current one meanwhile."""
         if candidate.session_id == self._current():
-            return [(candidate.session.path, "it is the current session now")]
-        return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge).stayed
+            return Disposed(stayed=((candidate.session.path, "it is the current session now"),))
+        return self._dispose(candidate.session, candidate.paths, how="retention", batch=batch, purge=purge)
 
-    def _clean_outputs(self, batch: str, paths: Sequence[Path], purge: bool) -> Sequence[tuple[Path, str]]:
+    def _clean_outputs(self, batch: str, paths: Sequence[Path], purge: bool) -> Disposed:
         nobody = SessionInfo(id="", title="tool outputs", path=paths[0])
-        return self._dispose(nobody, paths, how="retention", batch=batch, purge=purge).stayed
+        return self._dispose(nobody, paths, how="retention", batch=batch, purge=purge)
 
     def _dispose(self, info: SessionInfo, paths: Sequence[Path], *, how: str, batch: str, purge: bool) -> Disposed:
         if batch != self._batch:  # once for all that goes together

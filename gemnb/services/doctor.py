@@ -125,7 +125,7 @@ def _retention(home: Path, environ: Mapping[str, str]) -> Finding:
     """What the last cleaning did, and what of it can be brought back."""
     own = own_folder(home, environ)
     last = last_cleaning.read(own)
-    held = len(Trash(own / "trash", store=home / ".gemini", clock=lambda: datetime.now(UTC)).entries())
+    held = len(Trash(own / "trash", store=home / ".gemini" / "tmp", clock=lambda: datetime.now(UTC)).entries())
     told = f"last applied {last}" if last else "never applied from here"
     return Finding("retention", f"{told}; the trash {own / 'trash'} holds {held} deletions")
 

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from gemnb.model.session import SessionInfo
 from gemnb.services.retention_policy import SETTLED, Policy
 from gemnb.services.tool_outputs import OutputCandidate
+from gemnb.store.moving import Disposed
+from gemnb.store.paths import is_gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class Candidate:
         return self.session.id
 
 
-Delete = Callable[[Candidate, bool], Sequence[tuple[Path, str]]]
-DeleteOutputs = Callable[[Sequence[Path], bool], Sequence[tuple[Path, str]]]
+GONE_ALREADY = "it is gone already"
+Delete = Callable[[Candidate, bool], Disposed]
+DeleteOutputs = Callable[[Sequence[Path], bool], Disposed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,13 @@ class CleanupResult:
     """Whether they are gone for good; else they wait in the trash."""
     outputs: int = 0
     """Tool outputs that went by their own age or count; what is counted above are sessions."""
+    vanished: int = 0
+    """Of those skipped: sessions that another program deleted since the plan was made."""
 
     def __str__(self) -> str:
-        told = f"{self.deleted} sessions deleted, {self.skipped} kept, {self.failed} failed, of {self.scanned}."
+        kept = self.skipped - self.vanished
+        told = f"{self.deleted} sessions deleted, {kept} kept, {self.failed} failed, of {self.scanned}."
+        told += f" {self.vanished} were gone already." if self.vanished else ""
         told += f" {self.outputs} tool outputs went by their own age or count." if self.outputs else ""
         if (self.deleted or self.outputs) and not self.purged:
             told += " `%sessions retention --undo` brings them back."
@@ -76,11 +83,11 @@ class RetentionPlan:
     problem: str | None
     """Why nothing is cleaned at all, where the settings make no sense."""
     candidates: tuple[Candidate, ...]
-    _delete: Delete = field(repr=False, default=lambda _candidate, _purge: ())
-    """Deletes one, for good where told; gives what stayed and why."""
+    _delete: Delete = field(repr=False, default=lambda _candidate, _purge: Disposed())
+    """Deletes one, for good where told."""
     outputs: tuple[OutputCandidate, ...] = ()
     """Every tool output that does not go with one of `candidates`, and what the policy says of it."""
-    _delete_outputs: DeleteOutputs = field(repr=False, default=lambda _paths, _purge: ())
+    _delete_outputs: DeleteOutputs = field(repr=False, default=lambda _paths, _purge: Disposed())
     _done: Callable[[CleanupResult], None] = field(repr=False, default=lambda _result: None)
     """Is told what an execution did."""
 
@@ -127,36 +134,37 @@ class RetentionPlan:
         """
         gone: list[Path] = []
         stayed: list[tuple[Path, str]] = []
-        failed = deleted = 0
+        failed = deleted = vanished = 0
         for candidate in self.due:
             if why := _changed(candidate):
                 stayed.append((candidate.session.path, why))
+                vanished += why == GONE_ALREADY
                 continue
-            left = self._delete(candidate, purge)
-            failed += bool(left)
-            deleted += not left
-            stayed += left
-            kept = {path for path, _ in left}
-            gone += [path for path in candidate.paths if path not in kept]
+            done = self._delete(candidate, purge)
+            gone += done.gone
+            stayed += [*done.stayed, *((path, GONE_ALREADY) for path in done.missing)]
+            if done.stayed:
+                failed += 1
+            elif candidate.session.path in done.missing:  # another program was faster: it is its deletion
+                vanished += 1
+            else:
+                deleted += 1
         outputs = self._apply_outputs(purge, gone, stayed)
         total = len(self.candidates)
         skipped = total - deleted - failed
-        result = CleanupResult(total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs)
+        result = CleanupResult(total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs, vanished)
         if gone or stayed:
             self._done(result)
         return result
 
     def _apply_outputs(self, purge: bool, gone: list[Path], stayed: list[tuple[Path, str]]) -> int:
         """Delete the outputs that are due, add to what is gone and what stayed; how many went."""
-        changed = [(c.output.path, why) for c in self.due_outputs if (why := c.change)]
-        spared = {path for path, _ in changed}
-        paths = [c.output.path for c in self.due_outputs if c.output.path not in spared]
-        left = [*changed, *(self._delete_outputs(paths, purge) if paths else ())]
-        kept = {path for path, _ in left}
-        went = [path for path in paths if path not in kept]
-        gone += went
-        stayed += left
-        return len(went)
+        changed = {c.output.path: why for c in self.due_outputs if (why := c.change)}
+        paths = [c.output.path for c in self.due_outputs if c.output.path not in changed]
+        done = self._delete_outputs(paths, purge) if paths else Disposed()
+        gone += done.gone
+        stayed += [*changed.items(), *done.stayed, *((path, GONE_ALREADY) for path in done.missing)]
+        return len(done.gone)
 
     def __str__(self) -> str:
         if self.problem:
@@ -185,8 +193,8 @@ class RetentionPlan:
 
 def _changed(candidate: Candidate) -> str | None:
     """Why the session, or what belongs to it, is not as it was planned; None where all of it is."""
-    if _mark(candidate.session.path) is None:
-        return "it is gone already"
+    if is_gone(candidate.session.path):
+        return GONE_ALREADY
     now = tuple(map(_mark, candidate.paths))
     return None if now == candidate.marks else "it was changed since the plan was made"
 

@@ -102,6 +102,17 @@ def kind_of(path: Path) -> str | None:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
+def is_gone(path: Path) -> bool:
+    """Whether nothing is at `path`; what only cannot be looked at is not gone."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
 def private_folder(folder: Path) -> None:
     """Make `folder` and the parents that it lacks, for the person alone; `mkdir` leaves parents to the umask.
 

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 from gemnb.errors import TrashError
-from gemnb.store.moving import Disposed, copy, dispose, move, remove, same
+from gemnb.store import trashed
+from gemnb.store.files import locked
+from gemnb.store.moving import Disposed, bring_back, copy, dispose, drop, holds, move, part_of, reason
 from gemnb.store.paths import kind_of, private_folder
+from gemnb.store.trashed import ManifestError, Trashed
 
-MANIFEST = "manifest.json"
-TIMES = "times.json"
-"""Apart from the manifest, which is written once: a crash cannot leave half of it."""
-VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Trashed:
-    """One session in the trash, with all that belonged to it."""
-
-    folder: Path
-    """Its folder in the trash; what was moved lies in it as `0`, `1`, …"""
-    session_id: str
-    """Empty for what belongs to no session that went."""
-    title: str
-    deleted_at: datetime
-    how: str
-    """`delete`, or `retention`."""
-    batch: str
-    """What was deleted together is brought back together."""
-    paths: tuple[Path, ...]
-    """Where each came from."""
-    times: tuple[tuple[Path, int, int], ...] = ()
-    """Each folder that lost something: its modification time in ns before and after."""
-
-    @property
-    def held(self) -> list[tuple[Path, Path]]:
-        """What really is in the trash, and where it came from: a move that was cut off left the rest in the store."""
-        pairs = [(self.folder / str(number), path) for number, path in enumerate(self.paths)]
-        return [(inside, path) for inside, path in pairs if kind_of(inside) is not None]
+GONE = ".gone"
+"""What a folder's name ends in that is being deleted for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +26,8 @@ class Restored:
     """What an undo brought back."""
 
     entries: tuple[Trashed, ...] = ()
+    stayed: tuple[tuple[Trashed, str], ...] = ()
+    """What is still in the trash, and why."""
 
     def __str__(self) -> str:
         sessions = [entry for entry in self.entries if entry.session_id]
@@ -63,15 +36,17 @@ class Restored:
         also = f" {others} tool outputs are, too." if others else ""
         count = len(sessions)
         told = "1 session is back, as it was" if count == 1 else f"{count} sessions are back, as they were"
-        return f"{told}.{also}{titles}"
+        left = "".join(f"\n  stayed in the trash: {_named(entry)}: {why}" for entry, why in self.stayed)
+        left += "\nMend that, then undo once more." if left else ""
+        return f"{told}.{also}{titles}{left}"
 
 
 class Trash:
-    """The trash of one store.
+    """The trash of one store; one program at a time is at it.
 
     Args:
         folder: where it stands, outside the store; made with the first deletion.
-        store: the `.gemini` folder that things come from; nothing is brought back outside it.
+        store: the folder that things come from; nothing is brought back outside it.
         clock: aware time.
     """
 
@@ -79,14 +54,15 @@ class Trash:
         self.folder = folder
         self._store = store
         self._clock = clock
-        self._numbers = count()
+        self._last: tuple[str, int] = ("", 0)
 
     def entries(self) -> list[Trashed]:
-        """What is in the trash, oldest first; a folder without a manifest that can be read is no entry."""
-        if kind_of(self.folder) != "folder":
-            return []
-        found = (self._read(path) for path in sorted(self.folder.iterdir()) if kind_of(path) == "folder")
-        return sorted((entry for entry in found if entry), key=lambda entry: (entry.deleted_at, entry.folder.name))
+        """What is in the trash, in the order of deletion; see `damaged` for the rest."""
+        return self._look()[0]
+
+    def damaged(self) -> list[tuple[Path, str]]:
+        """The folders in the trash whose manifest cannot be understood, and why; they are never touched."""
+        return self._look()[1]
 
     def put(self, paths: Sequence[Path], *, session_id: str, title: str, how: str, batch: str) -> Disposed:
         """Move `paths` of one session here, its files first; where one of these stays, the rest stays too.
@@ -98,14 +74,94 @@ class Trash:
     def keep(self, paths: Sequence[Path], *, session_id: str, title: str) -> Disposed:
         """Keep a copy of `paths` of one session here; an earlier copy of it goes when this one is whole."""
         earlier = [entry for entry in self.entries() if entry.session_id == session_id]
-        for entry in earlier:
-            if entry.paths == tuple(paths) and all(same(inside, path) for inside, path in entry.held):
-                return Disposed(tuple(paths))
+        if any(entry.paths == tuple(paths) and trashed.is_copy(entry) for entry in earlier):
+            return Disposed(tuple(paths))
         done = self._take(paths, copy, session_id=session_id, title=title, how="rescue", batch=session_id)
-        if not done.stayed:
+        if done.gone and not done.stayed:
             for entry in earlier:
-                shutil.rmtree(entry.folder, ignore_errors=True)
+                self._discard(entry)
         return done
+
+    def undo(self, how: str | None = None) -> Restored:
+        """Bring back what was deleted last, with everything that was deleted together with it.
+
+        Args:
+            how: only a deletion of this kind, `retention` or `delete`.
+
+        Raises:
+            TrashError: nothing is there, or something stands in the way of all of it; nothing was overwritten.
+        """
+        with self._undoing():
+            found, damaged = self._look()
+            entries = [entry for entry in found if how in (None, entry.how)]
+            if not entries:
+                odd = "".join(f" {folder / trashed.MANIFEST} is of no use: {why}." for folder, why in damaged)
+                raise TrashError(
+                    f"There is no deletion to undo: look into the trash, {self.folder}, for what it holds.{odd}"
+                )
+            return self._restore([entry for entry in entries if entry.batch == entries[-1].batch])
+
+    def restore(self, entries: Sequence[Trashed]) -> Restored:
+        """Bring `entries` back to where they came from, byte for byte and with their times.
+
+        One that something stands in the way of stays whole, and stops no other.
+
+        Raises:
+            TrashError: that is so for all of them; nothing was overwritten.
+        """
+        with self._undoing():
+            return self._restore(entries)
+
+    def purge(self, older_than: timedelta = timedelta(0)) -> int:
+        """Delete for good what has been here longer than `older_than`, and leftovers; how many sessions that were."""
+        last = self._clock() - older_than
+        old = []
+        with suppress(OSError), self._alone():
+            for folder in self._folders():
+                trashed.clear(folder)
+            for name in _names(self.folder):
+                if name.endswith(GONE):
+                    drop(self.folder / name)
+            old = [entry for entry in self.entries() if entry.deleted_at <= last]
+            for entry in old:
+                self._discard(entry)
+        return len(old)
+
+    def _look(self) -> tuple[list[Trashed], list[tuple[Path, str]]]:
+        found: list[Trashed] = []
+        damaged: list[tuple[Path, str]] = []
+        for folder in self._folders():
+            try:
+                entry = trashed.read(folder, store=self._store)
+            except ManifestError as error:
+                damaged.append((folder, str(error)))
+            else:
+                if entry.held:  # else a deletion was stopped before it began, or an undo after its end
+                    found.append(entry)
+        return sorted(found, key=lambda entry: entry.place), damaged
+
+    def _folders(self) -> list[Path]:
+        paths = (self.folder / name for name in _names(self.folder) if not name.startswith("."))
+        return [path for path in paths if kind_of(path) == "folder"]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        private_folder(self.folder)
+        with locked([self.folder]):
+            yield
+
+    @contextmanager
+    def _undoing(self) -> Iterator[None]:
+        with ExitStack() as held:
+            try:
+                if kind_of(self.folder) is not None:
+                    held.enter_context(locked([self.folder]))
+            except OSError as error:
+                raise TrashError(
+                    f"The trash {self.folder} cannot be used ({reason(error)}): nothing was brought back. Undo once"
+                    " more when that is mended."
+                ) from error
+            yield
 
     def _take(
         self,
@@ -117,113 +173,105 @@ class Trash:
         how: str,
         batch: str,
     ) -> Disposed:
-        at = self._clock().astimezone(UTC)
-        entry = self.folder / f"{at:%Y%m%dT%H%M%S}-{next(self._numbers):06}-{uuid.uuid4().hex[:12]}"
-        before = {path.parent: _mtime_ns(path.parent) for path in paths}
-        told: dict[str, Any] = {
-            "version": VERSION,
-            "sessionId": session_id,
-            "title": title,
-            "deletedAt": at.isoformat(),
-            "how": how,
-            "batch": batch,
-            "paths": [os.fspath(path) for path in paths],
-        }
-        try:
-            private_folder(self.folder)
-            entry.mkdir(mode=0o700)
-            _write(entry / MANIFEST, told, durable=True)
-        except OSError as error:
-            why = f"the trash {self.folder} cannot be written ({error.strerror or error}); `--purge` deletes without it"
-            return Disposed((), tuple((path, why) for path in paths))
-        targets = {path: entry / str(number) for number, path in enumerate(paths)}
-        done = dispose(paths, lambda path: act(path, targets[path]))
-        if done.gone:
-            times = [[os.fspath(p), ns, _mtime_ns(p)] for p, ns in before.items() if ns is not None]
-            with suppress(OSError):  # the manifest will do: only the folders' times are not known then
-                _write(entry / TIMES, times, durable=False)
-        else:
-            shutil.rmtree(entry, ignore_errors=True)
-        return done
-
-    def undo(self, how: str | None = None) -> Restored:
-        """Bring back what was deleted last, with everything that was deleted together with it.
-
-        Args:
-            how: only a deletion of this kind, `retention` or `delete`.
-
-        Raises:
-            TrashError: nothing is there, or something stands in the way; nothing was moved.
-        """
-        entries = [entry for entry in self.entries() if how in (None, entry.how)]
-        if not entries:
-            raise TrashError(f"There is no deletion to undo: look into the trash, {self.folder}, for what it holds.")
-        together = [entry for entry in entries if entry.batch == entries[-1].batch]
-        self.restore(together)
-        return Restored(tuple(together))
-
-    def restore(self, entries: Sequence[Trashed]) -> None:
-        """Bring `entries` back to where they came from, byte for byte and with their times.
-
-        Raises:
-            TrashError: something stands in the way, or a way leads out of the store; nothing was moved.
-        """
-        for entry in entries:
-            for inside, path in entry.held:
-                self._check(inside, path)
-        for entry in reversed(entries):
-            as_left = [(folder, before) for folder, before, after in entry.times if _mtime_ns(folder) == after]
+        with ExitStack() as held:
             try:
-                for inside, path in entry.held:
-                    _bring_back(inside, path)
+                held.enter_context(self._alone())
+                at = self._clock().astimezone(UTC)
+                folder = self.folder / trashed.name_of(self._next(batch), at, uuid.uuid4().hex[:12])
+                entry = Trashed(folder, session_id, title, at, how, batch, tuple(paths))
+                before = {path.parent: _mtime_ns(path.parent) for path in paths}
+                trashed.begin(entry)
             except OSError as error:
-                raise TrashError(
-                    f"{entry.title!r} could not be brought back whole ({error.strerror or error}); what is missing is"
-                    f" still in {entry.folder}. Undo once more when that is mended."
-                ) from error
-            for folder, before in as_left:
-                os.utime(folder, ns=(before, before))
-            shutil.rmtree(entry.folder, ignore_errors=True)
+                why = f"the trash {self.folder} cannot be written ({reason(error)}); `--purge` deletes without it"
+                return Disposed((), tuple((path, why) for path in paths))
+            targets = {path: folder / str(number) for number, path in enumerate(paths)}
+            done = dispose(paths, lambda path: act(path, targets[path]))
+            if not trashed.clear(folder):
+                trashed.note_times(entry, [(p, ns, _mtime_ns(p)) for p, ns in before.items() if ns is not None])
+            return done
 
-    def purge(self, older_than: timedelta = timedelta(0)) -> int:
-        """Delete for good what has been here longer than `older_than`; how many sessions that were."""
-        last = self._clock() - older_than
-        old = [entry for entry in self.entries() if entry.deleted_at <= last]
-        for entry in old:
-            shutil.rmtree(entry.folder, ignore_errors=True)
-        return len(old)
+    def _next(self, batch: str) -> int:
+        """The number of the next entry, counted on: clocks are set back, and other kernels delete, too."""
+        known, number = self._last
+        if batch != known:
+            number = max(map(trashed.number_of, self._folders()), default=0)
+        self._last = (batch, number + 1)
+        return number + 1
 
-    def _check(self, inside: Path, path: Path) -> None:
-        store = self._store.resolve()
-        parents = [parent for parent in path.parents if parent.is_relative_to(self._store)]
-        if ".." in path.parts or not parents or not path.parent.resolve().is_relative_to(store):
-            raise TrashError(
-                f"{path} does not lie in {self._store}: nothing was brought back. Look at the manifest in {inside}."
-            )
-        if kind_of(path) is not None and not same(inside, path):
-            raise TrashError(f"{path} is there again: nothing was brought back. Move it away, then undo once more.")
+    def _restore(self, entries: Sequence[Trashed]) -> Restored:
+        back: list[Trashed] = []
+        stayed: list[tuple[Trashed, str]] = []
+        for entry in reversed(entries):
+            why = self._in_the_way(entry) or self._bring_back(entry)
+            if why:
+                stayed.append((entry, why))
+            else:
+                back.append(entry)
+        if stayed and not back:
+            entry, why = stayed[-1]
+            more = f" The same is so of {len(stayed) - 1} more." if len(stayed) > 1 else ""
+            raise TrashError(f"{_named(entry)} stays in the trash: {why}.{more} Mend that, then undo once more.")
+        return Restored(tuple(reversed(back)), tuple(reversed(stayed)))
 
-    def _read(self, folder: Path) -> Trashed | None:
-        path = folder / MANIFEST
-        if kind_of(path) != "file":
-            return None
+    def _in_the_way(self, entry: Trashed) -> str | None:
+        """Why nothing of `entry` can come back; None where nothing stands in its way."""
+        for inside, path in entry.held:
+            if not self._is_inside(path):
+                return f"{path} does not lie in {self._store}. Look for a link on the way"
+            try:
+                free = kind_of(path) is None or holds(path, inside) or holds(inside, path)
+            except OSError as error:
+                return f"{path} cannot be compared ({reason(error)})"
+            if not free:
+                return f"{path} is there again. Move it away"
+        return None
+
+    def _bring_back(self, entry: Trashed) -> str | None:
+        """Bring back all of `entry` that can be; why the rest cannot."""
+        as_left = [(folder, ns) for folder, ns, after in entry.times if _mtime_ns(folder) == after]
+        left = []
+        for inside, path in entry.held:
+            try:
+                bring_back(inside, path)
+            except OSError as error:
+                left.append(f"{path} could not be brought back ({reason(error)})")
+        if left:
+            return f"{left[0]}; what is missing is in {entry.folder}"
+        for folder, ns in as_left:
+            if self._is_inside(folder):
+                with suppress(OSError, OverflowError):  # somebody else's folder, or a time that is none
+                    os.utime(folder, ns=(ns, ns))
+        trashed.clear(entry.folder)
+        return None
+
+    def _discard(self, entry: Trashed) -> None:
+        """Delete `entry` for good, under another name first: what is cut off is no entry that lost a part."""
+        gone = self.folder / f".{entry.folder.name}{GONE}"
+        with suppress(OSError):
+            entry.folder.rename(gone)
+            for path in entry.paths:
+                if self._is_inside(path):
+                    drop(part_of(path))
+            drop(gone)
+
+    def _is_inside(self, path: Path) -> bool:
+        """Whether `path` lies in the store, also when links on the way are followed."""
         try:
-            told = json.loads(path.read_bytes())
-            at = datetime.fromisoformat(told["deletedAt"])
-            paths = tuple(Path(text) for text in told["paths"])
-            named = (str(told[name]) for name in ("sessionId", "title", "how", "batch"))
-            session_id, title, how, batch = named
-            return Trashed(folder, session_id, title, at, how, batch, paths, _times(folder / TIMES))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+            return ".." not in path.parts and path.parent.resolve().is_relative_to(self._store.resolve())
+        except (OSError, ValueError, RuntimeError):  # a loop of links, or no path at all
+            return False
 
 
-def _bring_back(inside: Path, path: Path) -> None:
-    if kind_of(path) is not None:  # the same bytes: the move was cut off after its copy
-        remove(inside)
-        return
-    private_folder(path.parent)
-    move(inside, path)
+def _named(entry: Trashed) -> str:
+    return f"{entry.title} [{entry.session_id}]" if entry.session_id else entry.title
+
+
+def _names(folder: Path) -> list[str]:
+    """The names in a folder; none where it is not there or cannot be read."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - a name is all that is needed
+    except OSError:
+        return []
 
 
 def _mtime_ns(path: Path) -> int | None:
@@ -231,23 +279,3 @@ def _mtime_ns(path: Path) -> int | None:
         return path.lstat().st_mtime_ns
     except OSError:
         return None
-
-
-def _times(path: Path) -> tuple[tuple[Path, int, int], ...]:
-    """The folders' times that a deletion noted; none where it did not come to that."""
-    try:
-        told = json.loads(path.read_bytes()) if kind_of(path) == "file" else []
-        return tuple((Path(text), int(before), int(after)) for text, before, after in told if after)
-    except (OSError, ValueError, TypeError):
-        return ()
-
-
-def _write(path: Path, told: object, *, durable: bool) -> None:
-    part = path.with_name(f"{path.name}.part")
-    number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(number, "w", encoding="utf-8") as file:
-        json.dump(told, file, ensure_ascii=False, indent=1)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    part.replace(path)

@@ -324,7 +324,7 @@ def clean(request: Request, folder: Path) -> Any:
         problem,
         now=now,
         family=store.families(store.list(hidden=True)),
-        delete=lambda candidate, _purge: dispose(candidate.paths, remove).stayed,
+        delete=lambda candidate, _purge: dispose(candidate.paths, remove),
     )
     off = problem is not None or not policy.enabled
     done = retention.CleanupResult() if off else plan.apply()
