@@ -240,13 +240,16 @@ def test_leftovers_go_and_what_holds_something_stays(tmp_path: Path) -> None:
     begun = trash.folder / "000000002-20260101T000000-abcdefabcdef"
     shutil.copytree(entry.folder, begun, ignore=shutil.ignore_patterns("0", "1", "2"))
     (begun / ".0.gemnb-part").write_text("hal")
+    unwritten = trash.folder / "000000003-20260101T000000-abcdefabcdef"
+    unwritten.mkdir()
+    (unwritten / "manifest.json.part").write_text("{")
     (trash.folder / f".{begun.name}.gone").mkdir()
     nobodys = trash.folder / "somebody's"
     nobodys.mkdir()
     (nobodys / "notes.txt").write_text("kept")
 
-    assert trash.entries() == [entry] and trash.purge(timedelta(days=30)) == 0
-
+    assert trash.entries() == [entry] and [folder for folder, _ in trash.damaged()] == [nobodys]
+    assert trash.purge(timedelta(days=30)) == 0
     assert sorted(p.name for p in trash.folder.iterdir()) == sorted([entry.folder.name, nobodys.name])
     assert (nobodys / "notes.txt").read_text() == "kept"
 

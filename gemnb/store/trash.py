@@ -134,7 +134,8 @@ class Trash:
             try:
                 entry = trashed.read(folder, store=self._store)
             except ManifestError as error:
-                damaged.append((folder, str(error)))
+                if not trashed.is_leftover(folder):
+                    damaged.append((folder, str(error)))
             else:
                 if entry.held:  # else a deletion was stopped before it began, or an undo after its end
                     found.append(entry)

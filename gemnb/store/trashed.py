@@ -135,8 +135,8 @@ def is_copy(entry: Trashed) -> bool:
         return False
 
 
-def clear(folder: Path) -> bool:
-    """Remove the folder of an entry in which nothing lies that was deleted; whether it had nothing.
+def is_leftover(folder: Path) -> bool:
+    """Whether nothing lies in the folder of an entry that was deleted.
 
     A move or an undo that was cut off leaves such a folder, and copies that are not whole: their originals are.
     """
@@ -145,7 +145,12 @@ def clear(folder: Path) -> bool:
     except OSError:
         return False
     own = {MANIFEST, TIMES, f"{MANIFEST}.part", f"{TIMES}.part"}
-    if all(name in own or (name.startswith(".") and name.endswith(".gemnb-part")) for name in names):
+    return all(name in own or (name.startswith(".") and name.endswith(".gemnb-part")) for name in names)
+
+
+def clear(folder: Path) -> bool:
+    """Remove the folder of an entry where it is a leftover; whether it was."""
+    if is_leftover(folder):
         drop(folder)
         return True
     return False

@@ -7,10 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
 import crash
+import kill_cleaning
+import pytest
+from support import missing
 
 from gemnb.store.projects import Projects
 
@@ -26,6 +31,25 @@ def test_a_writer_that_is_killed_loses_nothing_that_had_returned(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["kills"] == KILLS and told["torn"] <= KILLS and told["returned"]["say"]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["one-disk", "two-disks"])
+def test_a_cleaning_that_is_killed_loses_no_file(tmp_path: Path, elsewhere: bool) -> None:
+    command = [sys.executable, kill_cleaning.__file__, "--kills", str(KILLS), "--seed", "7"]
+    here = Path(__file__).parent
+    environ = os.environ | {"TMPDIR": str(tmp_path)}
+    environ["PYTHONPATH"] = os.pathsep.join(map(str, (here.parents[1], here.parent)))
+    with ExitStack() as held:
+        if elsewhere:
+            if not os.access("/dev/shm", os.W_OK):
+                missing("a second file system")
+            command += ["--other-disk", held.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))]
+
+        done = subprocess.run(command, capture_output=True, text=True, env=environ)
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["apply"] + told["undo"] == KILLS and told["together"]
 
 
 def claims(home: Path, root: str, *, killed_at: int) -> bool:
