@@ -1,8 +1,8 @@
 """A cleaning and its undo, killed at any moment: `python tests/attack/kill_cleaning.py --kills 500`.
 
 A child applies a plan, or undoes one, and is killed with SIGKILL after a random while; now and then two are at it at
-once. Then every file must be in the store byte for byte, or come back by an undo. The trash lies on the store's disk, or
-on another one. Prints as JSON what was killed, and stops at the first thing that is lost.
+once. Then every file must be in the store byte for byte, or come back by an undo. The trash lies on the disk of the
+store, or on another one. Prints as JSON what was killed, and stops at the first thing that is lost.
 """
 
 from __future__ import annotations
