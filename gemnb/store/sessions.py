@@ -25,6 +25,7 @@ from gemnb.store.replay import id_from_name
 from gemnb.store.rows import ledgers_of, rows_of, session_files
 
 Clock = Callable[[], datetime]
+Dangers = dict[str, dict[Path, str]]
 SHORT_ID = 8
 SHORTEST_PREFIX = 4
 SHOWN = ("ok", "at_risk", "recovered")
@@ -186,38 +187,46 @@ def _with_full_ids(rows: list[SessionInfo]) -> list[SessionInfo]:
     ]
 
 
-def _dangers(rows: Iterable[SessionInfo]) -> dict[tuple[Path, str], str]:
-    """What the client would clean away, as it knows it, with the reason."""
-    found: dict[tuple[Path, str], str] = {}
+def _dangers(rows: Iterable[SessionInfo]) -> Dangers:
+    """What the client would clean away, by the name that it goes by and its folder, with the reason."""
+    found: Dangers = defaultdict(dict)
     for row in rows:
         if row.risk is not None:
-            found.setdefault(client_name(row.path), row.risk)
+            folder, name = client_name(row.path)
+            found[name].setdefault(folder, row.risk)
     return found
 
 
 def client_name(path: Path) -> tuple[Path, str]:
     """What the client knows a session file by: files that have the same go together."""
-    return path.parent, short_id_of(path.name) or path.name
+    return path.parent, _name_to_client(path)
 
 
-def _marked(row: SessionInfo, number: int, dangers: dict[tuple[Path, str], str], current: str | None) -> SessionInfo:
-    risk = _risk(row, dangers)
-    state = "at_risk" if risk and row.state == "ok" else row.state
-    return replace(row, index=number, state=state, risk=risk, is_current=row.id == current)
+def _name_to_client(path: Path) -> str:
+    return short_id_of(path.name) or path.name
 
 
-def _risk(row: SessionInfo, dangers: dict[tuple[Path, str], str]) -> str | None:
-    risk = row.risk or dangers.get(client_name(row.path))
+def _marked(row: SessionInfo, number: int, dangers: Dangers, current: str | None) -> SessionInfo:
+    if risk := _risk(row, dangers):
+        row = replace(row, state="at_risk" if row.state == "ok" else row.state, risk=risk)
+    object.__setattr__(row, "index", number)  # nobody else has it yet, and copies would cost as much as all the rest
+    object.__setattr__(row, "is_current", row.id == current)
+    return row
+
+
+def _risk(row: SessionInfo, dangers: Dangers) -> str | None:
+    there = dangers.get(_name_to_client(row.path)) if dangers else None
+    risk = row.risk or (there and there.get(row.path.parent))
     return f"The terminal client would delete it at its next start: {risk}." if risk else None
 
 
-def _hidden(row: SessionInfo, best: dict[str, SessionInfo], dangers: dict[tuple[Path, str], str]) -> SessionInfo:
+def _hidden(row: SessionInfo, best: dict[str, SessionInfo], dangers: Dangers) -> SessionInfo:
     risk = _risk(row, dangers)
     if row.state in SHOWN:
         why = f"the same session as {best[row.id].path.name}, which is newer"
         state = row.state if row.state == "recovered" else "duplicate"
         return replace(row, state=state, hidden_because=why, risk=risk)
-    return replace(row, risk=risk)
+    return replace(row, risk=risk) if risk else row
 
 
 def _started(row: SessionInfo) -> datetime:
