@@ -14,7 +14,7 @@ from gemnb.frames import tables as frames
 from gemnb.frames import usage
 from gemnb.frames.collecting import uncollected
 from gemnb.frames.retention import PlanRow, retention_frame
-from gemnb.frames.rows import Bill, MessageRow, SessionRow, bill_of, message_rows
+from gemnb.frames.rows import Bill, Messages, SessionRow, answers, bills_of
 from gemnb.model.cost import Price
 from gemnb.model.ledger import ledger_of
 from gemnb.model.session import Session, SessionInfo
@@ -70,7 +70,8 @@ def messages_df(source: Source = None, *, hidden: bool = False, prices: Prices =
     13
     """
     price = price_of(prices)
-    return frames.messages_frame(_messages(source, hidden=hidden, price=price), _facts(source, price))
+    rows = _rows(source, hidden=hidden, agents=True)
+    return frames.messages_frame(Messages(rows, price), _facts(source, price))
 
 
 @uncollected
@@ -81,7 +82,7 @@ def tool_calls_df(source: Source = None, *, hidden: bool = False) -> pd.DataFram
     >>> df.loc[df["status"] == "error", "name"].value_counts().index[0]
     'read_file'
     """
-    return frames.tool_calls_frame(_messages(source, hidden=hidden, price=_no_price, calls=True), _facts(source))
+    return frames.tool_calls_frame(_rows(source, hidden=hidden, agents=True, calls=True), _facts(source))
 
 
 @uncollected
@@ -114,8 +115,8 @@ def usage_df(
     ['gemini-2.5-flash', 'gemini-2.5-flash-lite', 'gemini-2.5-pro']
     """
     price = price_of(prices)
-    rows = _messages(source, hidden=True, price=price)
-    return usage.usage_frame(rows, by=by, zone=_zone(tz), dedupe=dedupe, facts=_facts(source, price))
+    told = answers(_rows(source, hidden=True, agents=True), price)
+    return usage.usage_frame(told, by=by, zone=_zone(tz), dedupe=dedupe, facts=_facts(source, price))
 
 
 def retention_df(source: Source = None, *, prices: Prices = "list") -> pd.DataFrame:
@@ -135,12 +136,10 @@ def _planned(source: Source, price: Price) -> Iterator[PlanRow]:
     for one in _sources(source):
         if isinstance(one, Session):
             raise FrameError('A retention plan is a project\'s: give a workspace, "all", or nothing.')
+        slug = one.slug
         for candidate in one.retention().candidates:
-            yield PlanRow(one.slug, candidate, bill_of(ledger_of(one.store.load(candidate.session)), price).cost_usd)
-
-
-def _no_price(*_: object) -> None:
-    return None
+            (bill,) = bills_of([ledger_of(one.store.load(candidate.session))], price)
+            yield PlanRow(slug, candidate, bill.cost_usd)
 
 
 def _zone(tz: str | None) -> str:
@@ -164,10 +163,6 @@ def _facts(source: Source, price: Price | None = None) -> dict[str, object]:
     return told | ({"prices": name_of(price)} if price is not None else {})
 
 
-def _messages(source: Source, *, hidden: bool, price: Price, calls: bool = False) -> Iterator[MessageRow]:
-    return message_rows(_rows(source, hidden=hidden, agents=True, calls=calls), price)
-
-
 def _rows(
     source: Source, *, hidden: bool, agents: bool = False, calls: bool = False, price: Price | None = None
 ) -> Iterator[SessionRow]:
@@ -178,7 +173,7 @@ def _rows(
             parent = folder.name if folder.parent.name == "chats" else None
             project = (folder.parent if parent else folder).parent.name
             ledger = ledger_of(one, calls=calls)
-            bill = bill_of(ledger, price) if price else Bill()
+            (bill,) = bills_of([ledger], price) if price else (Bill(),)
             yield SessionRow(_info(one), ledger, project, None, parent, bill)
         else:
             yield from _project_rows(one, hidden=hidden, agents=agents, calls=calls, price=price)
@@ -189,14 +184,15 @@ def _project_rows(
 ) -> Iterator[SessionRow]:
     found = one.ledgers(calls=calls)
     parents = _parents(info for info, _ in found)
-    bills = [bill_of(ledger, price) if price else Bill() for _, ledger in found]
+    bills = [*bills_of([ledger for _, ledger in found], price)] if price else [Bill()] * len(found)
+    slug = one.slug
     spent: dict[str | None, Bill] = defaultdict(Bill)
     for (info, _), bill in zip(found, bills, strict=True):
         if info.state == "subagent":
             spent[parents.get(info.id)] += bill
     for (info, ledger), bill in zip(found, bills, strict=True):
         if hidden or info.hidden_because is None or (agents and info.state == "subagent"):
-            yield SessionRow(info, ledger, one.slug, one.root, parents.get(info.id), bill, spent[info.id])
+            yield SessionRow(info, ledger, slug, one.root, parents.get(info.id), bill, spent[info.id])
 
 
 def _parents(listed: Iterable[SessionInfo]) -> Mapping[str, str]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+import pandas as pd
 import pytest
 from genai_prices import Usage, calc_price
 from hypothesis import given
 from hypothesis import strategies as st
+from support import gemini
 
+import gemnb
 from gemnb.errors import FrameError
-from gemnb.model.cost import Cost
-from gemnb.model.records import Tokens
+from gemnb.model.cost import Cost, PriceTable
+from gemnb.model.records import TOKEN_KINDS, Header, Tokens, parse_time
+from gemnb.model.session import Session
 from gemnb.services.prices import list_price, name_of, price_of
-from gemnb.store.replay import parse_time
+from gemnb.store.codec import decode_message
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 MODELS = ["gemini-2.5-pro", "gemini-2.5-flash", "gemini-3-pro-preview", "gemini-2.0-flash-lite", "gemini-1.5-pro"]
@@ -99,3 +103,27 @@ def test_the_record_tells_which_prices() -> None:
 def test_prices_that_are_none_are_told() -> None:
     with pytest.raises(FrameError, match="'cheap'"):
         price_of("cheap")
+
+
+ODD_COUNTS = st.integers(0, 400_000) | st.sampled_from([None, -5, 1.5, "many", 2**70])
+ANSWERS = st.lists(
+    st.builds(
+        lambda model, at, tokens: {"model": model, "timestamp": at, "tokens": tokens},
+        st.sampled_from([*MODELS, "mystery-1", None]),
+        st.sampled_from(["2026-01-01T10:00:00Z", "2026-04-01T23:59:59-05:00", "2020-01-01T10:00:00Z", "yesterday"]),
+        st.fixed_dictionaries({}, optional=dict.fromkeys(TOKEN_KINDS, ODD_COUNTS)),
+    ),
+    max_size=6,
+)
+
+
+@given(ANSWERS, st.sampled_from([frozenset[str](), frozenset({"gemini-2.5-flash"})]))
+def test_many_answers_cost_what_each_costs(told: list[dict[str, Any]], free: frozenset[str]) -> None:
+    messages = tuple(decode_message(gemini(f"g{place}", "x") | one) for place, one in enumerate(told))
+    session = Session(header=Header(session_id="s"), messages=messages, usage={m.id: m for m in messages})
+    price = price_of(free)
+    assert isinstance(price, PriceTable) and not isinstance(price.__call__, PriceTable)
+
+    many, each = (gemnb.messages_df(session, prices=one) for one in (free, price.__call__))
+
+    pd.testing.assert_frame_equal(many, each)

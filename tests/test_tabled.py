@@ -161,7 +161,7 @@ def test_a_table_keeps_no_results_in_memory(ws: Workspace, write_session: Write)
     ((_, measured),) = ws.ledgers(calls=True)
 
     assert len(repr(told)) < 1000 and len(repr(measured)) < 1000
-    assert measured.entries[0].calls[0].result_chars == 5002
+    assert measured.calls[0][1].result_chars == 5002
 
 
 def test_the_collector_is_on_again_after_a_table(ws: Workspace, write_session: Write) -> None:

@@ -8,19 +8,20 @@ from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from gemnb.model.ledger import ODD
 from gemnb.model.records import LARGEST_COUNT, as_count
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-ABSENT: Final = object()
-"""Stands for a value that every record has and this one lacks; like any odd value it becomes NA and is counted."""
+ODD_VALUE: Final = object()
+"""Stands for a value that a record should have and has not; like any odd value it becomes NA and is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """One column: its name, its dtype, its meaning with unit, and how a row yields it."""
+    """One column: its name, its dtype, its meaning with unit, and how a row, or a table, yields it."""
 
     name: str
     dtype: str
@@ -39,27 +40,54 @@ def to_frame(
     `attrs["gemnb"]` holds `facts`, and in `odd` how many values of which column did not fit its dtype and are NA. Half
     characters become U+FFFD, so that every frame can be written as UTF-8.
     """
+    told = list(rows)
+    return _framed(columns, lambda column: [column.value(row) for row in told], facts)
+
+
+def column_frame(table: T, columns: Sequence[Column[T]], facts: Mapping[str, object] | None = None) -> pd.DataFrame:
+    """As `to_frame`, of columns whose `value` yields those of all rows at once."""
+    return _framed(columns, lambda column: column.value(table), facts)
+
+
+def _framed(
+    columns: Sequence[Column[T]], values: Callable[[Column[T]], Any], facts: Mapping[str, object] | None
+) -> pd.DataFrame:
     import pandas as pd
 
-    told = list(rows)
-    made = {c.name: series([c.value(row) for row in told], c.dtype) for c in columns}
-    frame = pd.DataFrame({name: held for name, (held, _) in made.items()})
+    made = {column.name: series(values(column), column.dtype) for column in columns}
+    frame = pd.DataFrame({name: held for name, (held, _) in made.items()}, copy=False)
     frame.attrs["gemnb"] = {**(facts or {}), "odd": {name: odd for name, (_, odd) in made.items() if odd}}
     return frame
 
 
-def series(values: Sequence[object], dtype: str) -> tuple[pd.Series, int]:
+def series(values: Any, dtype: str) -> tuple[pd.Series, int]:
     """`values` as a Series of `dtype`, and how many of them were odd: neither None nor fit for it."""
     import pandas as pd
 
+    if not isinstance(values, Sequence):
+        return _ready(values, dtype)
     fitted, odd = _fitted(values, FITS[dtype.partition("[")[0]])
     if dtype.startswith("datetime64"):
         zone = dtype.partition(", ")[2].rstrip("]")
         times = pd.DatetimeIndex([*fitted], dtype="datetime64[us, UTC]" if zone else "datetime64[us]")
         return pd.Series(times.tz_convert(zone) if zone else times), odd
     if dtype == "category":
-        return pd.Series(fitted, dtype="str").astype("category"), odd
+        places = {value: place for place, value in enumerate(sorted({*fitted} - {None}))}
+        codes = [-1 if value is None else places[value] for value in fitted]
+        return pd.Series(pd.Categorical.from_codes(codes, pd.Index([*places], dtype="str"))), odd
     return pd.Series(fitted, dtype=dtype), odd
+
+
+def _ready(values: Any, dtype: str) -> tuple[pd.Series, int]:
+    """As `series`, of an array: counts as a `Ledger` has them, numbers that are NaN where unknown, or pandas' own."""
+    import numpy as np
+    import pandas as pd
+
+    if dtype == "Int64":
+        return pd.Series(pd.arrays.IntegerArray(values, values < 0)), int((values == ODD).sum())
+    if dtype == "Float64":
+        return pd.Series(pd.arrays.FloatingArray(values.copy(), ~np.isfinite(values))), int(np.isinf(values).sum())
+    return pd.Series(values), 0
 
 
 def _fitted(values: Sequence[object], fit: Fit) -> tuple[Sequence[Any], int]:

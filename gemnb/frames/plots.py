@@ -11,10 +11,9 @@ from gemnb.frames import draw
 from gemnb.frames.columns import Column, to_frame
 from gemnb.frames.draw import AMBER, BLUE, COLOURS, FAINT, GREY, INK, PURPLE, RED, Chart, Part
 from gemnb.frames.usage import KEYS, NO_MODEL, SUMS
-from gemnb.model.records import Message, as_count
+from gemnb.model.records import Message, as_count, parse_time
 from gemnb.model.session import Session
 from gemnb.model.talk import clean_line
-from gemnb.store.replay import parse_time
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from functools import cached_property
+from itertools import chain, islice, repeat
+from math import isnan
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gemnb.model.cost import Cost, Price
-from gemnb.model.ledger import Call, Entry, Ledger
-from gemnb.model.records import TOKEN_KINDS, Tokens, as_count
+from gemnb.frames.columns import ODD_VALUE
+from gemnb.frames.costs import UNKNOWN, costs_of, joined, paid_places
+from gemnb.model.cost import Price
+from gemnb.model.ledger import Call, Ledger
+from gemnb.model.records import TOKEN_KINDS
 from gemnb.model.session import SessionInfo
-from gemnb.store.replay import parse_time
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,65 +54,107 @@ class SessionRow:
     """Of its sub-agents."""
 
 
-class MessageRow(NamedTuple):
-    """One message with the session that it is in."""
+class Messages:
+    """The messages of sessions, a column at a time: the talk of each in its order, then what was only paid for."""
+
+    def __init__(self, sessions: Iterable[SessionRow], price: Price) -> None:
+        self._sessions = list(sessions)
+        self._ledgers = [row.ledger for row in self._sessions]
+        self._price = price
+
+    def told(self, name: str) -> list[Any]:
+        """A column of the ledgers."""
+        return [*chain.from_iterable(getattr(ledger, name) for ledger in self._ledgers)]
+
+    def each(self, value: Callable[[SessionRow], object]) -> list[Any]:
+        """What is the same of all messages of a session."""
+        return [*chain.from_iterable(repeat(value(row), len(row.ledger.ids)) for row in self._sessions)]
+
+    def or_odd(self, name: str, column: str) -> list[Any]:
+        """A column of the ledgers, with a mark where the file has something else than a `name`."""
+        found: list[Any] = []
+        for ledger in self._ledgers:
+            odd = ledger.odd.get(name, ())
+            values = getattr(ledger, column)
+            found += [ODD_VALUE if place in odd else value for place, value in enumerate(values)] if odd else values
+        return found
+
+    def counts(self, kind: str) -> NDArray[Any]:
+        """Tokens of a kind."""
+        return joined(ledger.counts[kind] for ledger in self._ledgers)
+
+    @property
+    def turns(self) -> NDArray[Any]:
+        """The number of the prompt that each belongs to."""
+        return joined(ledger.turns for ledger in self._ledgers)
+
+    @property
+    def live(self) -> list[bool]:
+        """Whether each is in the talk."""
+        return [place < ledger.live for ledger in self._ledgers for place in range(len(ledger.ids))]
+
+    @cached_property
+    def costs(self) -> NDArray[Any]:
+        """US dollars as `Cost` has them, a row each; NaN where they are unknown."""
+        import numpy as np
+
+        found = np.full((sum(len(ledger.ids) for ledger in self._ledgers), len(UNKNOWN)), UNKNOWN)
+        found[paid_places(self._ledgers)] = costs_of(self._ledgers, self._price)
+        return found
+
+
+class Answer(NamedTuple):
+    """One message that was paid for, with the session that it is in."""
 
     owner: SessionRow
-    message: Entry
+    id: str
     at: datetime | None
-    cost: Cost | None
+    model: str | None
+    counts: Mapping[str, int]
+    """See `Ledger`."""
+    live: bool
+    cost_usd: float | None
 
 
 class CallRow(NamedTuple):
-    """One tool call of a message."""
+    """One tool call with the session that it is in, and its message."""
 
-    row: MessageRow
+    owner: SessionRow
+    message_id: str
+    at: datetime | None
+    live: bool
     call: Call
 
 
-def bill_of(ledger: Ledger, price: Price) -> Bill:
-    """What a session was billed for, each message at its own date."""
-    billed = [(entry, entry.tokens) for entry in ledger.entries if entry.tokens]
-    costs = [price(entry.model, tokens, parse_time(entry.timestamp)) for entry, tokens in billed]
-    known = [cost.total for cost in costs if cost is not None]
-    return Bill(
-        tokens={kind: sum(as_count(getattr(tokens, kind)) or 0 for _, tokens in billed) for kind in TOKEN_KINDS},
-        cost_usd=sum(known) if known else None,
-        answers=len(billed),
-        unpriced=len(costs) - len(known),
-    )
+def bills_of(ledgers: Sequence[Ledger], price: Price) -> Iterator[Bill]:
+    """What each session was billed for, each message at its own date."""
+    totals = iter(costs_of(ledgers, price).sum(axis=1).tolist())
+    for ledger in ledgers:
+        known = [cost for cost in islice(totals, len(ledger.paid)) if not isnan(cost)]
+        yield Bill(
+            tokens={kind: sum(max(ledger.counts[kind][place], 0) for place in ledger.paid) for kind in TOKEN_KINDS},
+            cost_usd=sum(known) if known else None,
+            answers=len(ledger.paid),
+            unpriced=len(ledger.paid) - len(known),
+        )
 
 
-def message_rows(sessions: Iterable[SessionRow], price: Price) -> Iterator[MessageRow]:
-    """The live messages of each session in the order of the talk, then those that were only paid for."""
-    for owner in sessions:
-        for entry in owner.ledger.entries:
-            at = parse_time(entry.timestamp)
-            yield MessageRow(
-                owner, entry, at, price(entry.model, entry.tokens, at) if entry.tokens is not None else None
-            )
+def answers(sessions: Iterable[SessionRow], price: Price) -> Iterator[Answer]:
+    """The messages of each session that were paid for: those of the talk in its order, then the others."""
+    rows = list(sessions)
+    costs = iter(costs_of([row.ledger for row in rows], price).sum(axis=1).tolist())
+    for row in rows:
+        ledger = row.ledger
+        for place, cost in zip(ledger.paid, costs, strict=False):
+            counts = {kind: ledger.counts[kind][place] for kind in TOKEN_KINDS}
+            at, live = ledger.times[place], place < ledger.live
+            cost_usd = None if isnan(cost) else cost
+            yield Answer(row, ledger.ids[place], at, ledger.models[place], counts, live, cost_usd)
 
 
-def call_rows(messages: Iterable[MessageRow]) -> Iterator[CallRow]:
-    """The tool calls of each message; they were measured."""
-    return (CallRow(row, call) for row in messages for call in row.message.calls if isinstance(call, Call))
-
-
-def token_value(message: Entry, kind: str) -> object:
-    """The count of `kind` in `message`; where that is none, what the file has in its place."""
-    count = getattr(message.tokens, kind) if message.tokens is not None else None
-    if count is not None or not message.extra:
-        return count
-    raw = message.extra.get("tokens")
-    return raw.get(kind) if isinstance(raw, dict) else raw
-
-
-def mismatch(tokens: Tokens | None) -> bool | None:
-    """Whether the counts contradict each other: a total that is not the sum of its parts, more cached than input.
-
-    None where input or total is unknown.
-    """
-    if tokens is None or as_count(tokens.total) is None or (input := as_count(tokens.input)) is None:
-        return None
-    parts = [as_count(tokens.output) or 0, as_count(tokens.thoughts) or 0, as_count(tokens.tool) or 0]
-    return tokens.total != input + sum(parts) or (as_count(tokens.cached) or 0) > input
+def call_rows(sessions: Iterable[SessionRow]) -> Iterator[CallRow]:
+    """The tool calls of each session; they were measured."""
+    for row in sessions:
+        ledger = row.ledger
+        for place, call in ledger.calls:
+            yield CallRow(row, ledger.ids[place], ledger.times[place], place < ledger.live, call)

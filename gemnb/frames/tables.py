@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from gemnb.frames.columns import ABSENT, Column, to_frame
-from gemnb.frames.rows import CallRow, MessageRow, SessionRow, call_rows, mismatch, token_value
+from gemnb.frames.columns import ODD_VALUE, Column, column_frame, to_frame
+from gemnb.frames.rows import CallRow, Messages, SessionRow, call_rows
 from gemnb.model.cost import Cost
-from gemnb.model.ledger import Ended, Entry
-from gemnb.model.records import TOKEN_KINDS, as_count
-from gemnb.store.replay import parse_time
+from gemnb.model.records import TOKEN_KINDS, parse_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,17 +16,12 @@ if TYPE_CHECKING:
 UTC_TIME = "datetime64[us, UTC]"
 
 
-def _live(row: SessionRow) -> Iterable[Entry]:
-    return (entry for entry in row.ledger.entries if entry.live)
-
-
-def _calls(row: SessionRow) -> list[Ended]:
-    return [call for entry in _live(row) for call in entry.calls]
-
-
 def _last_prompt(row: SessionRow) -> int | None:
-    told = [entry.tokens.input for entry in _live(row) if entry.tokens and as_count(entry.tokens.input) is not None]
-    return told[-1] if told else None
+    return next((count for count in reversed(row.ledger.counts["input"][: row.ledger.live]) if count >= 0), None)
+
+
+def _models(row: SessionRow) -> str:
+    return ", ".join(sorted({model for place in row.ledger.paid if (model := row.ledger.models[place])}))
 
 
 def _spent(kind: str) -> Callable[[SessionRow], int]:
@@ -42,7 +34,7 @@ def _duration(row: SessionRow) -> float | None:
 
 
 def _visible(row: SessionRow) -> int:
-    return sum(as_count(entry.tokens.total) or 0 for entry in _live(row) if entry.tokens)
+    return sum(max(count, 0) for count in row.ledger.counts["total"][: row.ledger.live])
 
 
 SESSIONS: tuple[Column[SessionRow], ...] = (
@@ -64,23 +56,13 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
     Column("duration_s", "Float64", "Seconds from start to last change.", _duration),
     Column("messages", "Int64", "Distinct live messages.", lambda r: r.info.message_count),
     Column("user_turns", "Int64", "Prompts of the person in the live talk.", lambda r: r.info.user_turns),
-    Column("model_turns", "Int64", "Live answers.", lambda r: sum(e.type == "gemini" for e in _live(r))),
-    Column("tool_calls", "Int64", "Live tool calls.", lambda r: len(_calls(r))),
-    Column(
-        "tool_errors",
-        "Int64",
-        "Of these, with status `error`.",
-        lambda r: sum(c.status == "error" for c in _calls(r)),
-    ),
+    Column("model_turns", "Int64", "Live answers.", lambda r: r.ledger.types[: r.ledger.live].count("gemini")),
+    Column("tool_calls", "Int64", "Live tool calls.", lambda r: r.ledger.tool_calls),
+    Column("tool_errors", "Int64", "Of these, with status `error`.", lambda r: r.ledger.tool_errors),
     *(Column(n, "Int64", f"Tokens spent: {n}; rewound and compressed answers too.", _spent(n)) for n in TOKEN_KINDS),
     Column("visible", "Int64", "Total tokens of the answers still in the talk.", _visible),
     Column("context_tokens", "Int64", "Tokens of the last prompt that was sent.", _last_prompt),
-    Column(
-        "models",
-        "str",
-        "Models that answered, comma-separated.",
-        lambda r: ", ".join(sorted({e.model for e in r.ledger.billed if e.model})),
-    ),
+    Column("models", "str", "Models that answered, comma-separated.", _models),
     Column("cost_usd", "Float64", "US dollars, of the priced answers; NA where none is.", lambda r: r.bill.cost_usd),
     Column("unpriced", "Int64", "Answers whose price is unknown.", lambda r: r.bill.unpriced),
     Column(
@@ -100,50 +82,53 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
 )
 
 
-def _told(message: Entry, name: str) -> object:
-    """A field of the message; where it holds none, what the file has in its place."""
-    value = getattr(message, name)
-    return message.extra.get(name) if value is None else value
+def _tokens(kind: str) -> Callable[[Messages], object]:
+    return lambda m: m.counts(kind)
 
 
-def _tokens(kind: str) -> Callable[[MessageRow], object]:
-    count = attrgetter(kind)
-
-    def value(row: MessageRow) -> object:
-        message = row.message
-        if message.extra:
-            return token_value(message, kind)
-        return None if message.tokens is None else count(message.tokens)
-
-    return value
+def _cost(kind: str) -> Callable[[Messages], object]:
+    return lambda m: m.costs[:, Cost._fields.index(kind)]
 
 
-def _cost(part: Callable[[Cost], float]) -> Callable[[MessageRow], float | None]:
-    return lambda row: part(row.cost) if row.cost else None
+def _mismatch(m: Messages) -> object:
+    """NA where input or total is unknown."""
+    import numpy as np
+    import pandas as pd
+
+    counts = {kind: m.counts(kind) for kind in TOKEN_KINDS}
+    input, cached, output, thoughts, tool, total = (np.maximum(counts[kind], 0) for kind in TOKEN_KINDS)
+    wrong = (total != input + output + thoughts + tool) | (cached > input)
+    return pd.arrays.BooleanArray(wrong, (counts["input"] < 0) | (counts["total"] < 0))
 
 
-def _time(row: MessageRow) -> object:
-    told = row.at or row.message.timestamp
-    return ABSENT if told is None else told
+def _times(m: Messages) -> object:
+    return [ODD_VALUE if at is None else at for at in m.told("times")]
 
 
-MESSAGES: tuple[Column[MessageRow], ...] = (
-    Column("session_id", "str", "Session that it is in.", lambda r: r.owner.info.id),
-    Column("project", "str", "Name of the project's folder in the store.", lambda r: r.owner.project),
-    Column("kind", "category", "`main`, or `subagent` for a sub-agent's talk.", lambda r: r.owner.info.kind),
-    Column("parent_id", "str", "Session that the sub-agent worked for; NA for others.", lambda r: r.owner.parent),
-    Column("message_id", "str", "Its id.", lambda r: r.message.id),
+MESSAGES: tuple[Column[Messages], ...] = (
+    Column("session_id", "str", "Session that it is in.", lambda m: m.each(lambda r: r.info.id)),
+    Column("project", "str", "Name of the project's folder in the store.", lambda m: m.each(lambda r: r.project)),
+    Column(
+        "kind", "category", "`main`, or `subagent` for a sub-agent's talk.", lambda m: m.each(lambda r: r.info.kind)
+    ),
+    Column(
+        "parent_id",
+        "str",
+        "Session that the sub-agent worked for; NA for others.",
+        lambda m: m.each(lambda r: r.parent),
+    ),
+    Column("message_id", "str", "Its id.", lambda m: m.told("ids")),
     Column(
         "turn",
         "Int64",
         "Number of the prompt that it belongs to, from 1; NA before the first, and where it is no longer in the talk.",
-        lambda r: r.message.turn,
+        lambda m: m.turns,
     ),
-    Column("at", UTC_TIME, "When it was recorded; NA where the file tells no time.", _time),
-    Column("type", "category", "`user`, `gemini`, `info`, `error`, `warning`.", lambda r: _told(r.message, "type")),
-    Column("model", "category", "Model that answered.", lambda r: _told(r.message, "model")),
-    Column("text", "str", "Its text parts, joined.", lambda r: r.message.text),
-    Column("chars", "Int64", "Characters of the text.", lambda r: len(r.message.text)),
+    Column("at", UTC_TIME, "When it was recorded; NA where the file tells no time.", _times),
+    Column("type", "category", "`user`, `gemini`, `info`, `error`, `warning`.", lambda m: m.or_odd("type", "types")),
+    Column("model", "category", "Model that answered.", lambda m: m.or_odd("model", "models")),
+    Column("text", "str", "Its text parts, joined.", lambda m: m.told("texts")),
+    Column("chars", "Int64", "Characters of the text.", lambda m: [*map(len, m.told("texts"))]),
     Column("input", "Int64", "Prompt tokens, cached ones included.", _tokens("input")),
     Column("cached", "Int64", "Tokens of the prompt that came from the cache.", _tokens("cached")),
     Column("output", "Int64", "Tokens of the answer.", _tokens("output")),
@@ -154,35 +139,38 @@ MESSAGES: tuple[Column[MessageRow], ...] = (
         "token_mismatch",
         "boolean",
         "Whether the counts contradict each other: a total that is not the sum of its parts, more cached than input.",
-        lambda r: mismatch(r.message.tokens),
+        _mismatch,
     ),
     Column(
-        "cost_usd", "Float64", "US dollars by the list price of its day; NA where unpriced.", _cost(lambda c: c.total)
+        "cost_usd",
+        "Float64",
+        "US dollars by the list price of its day; NA where unpriced.",
+        lambda m: m.costs.sum(axis=1),
     ),
-    Column("cost_input_usd", "Float64", "Of it, for prompt tokens that were not cached.", _cost(lambda c: c.input)),
-    Column("cost_cached_usd", "Float64", "Of it, for cached tokens.", _cost(lambda c: c.cached)),
-    Column("cost_output_usd", "Float64", "Of it, for the answer.", _cost(lambda c: c.output)),
-    Column("cost_thoughts_usd", "Float64", "Of it, for thoughts.", _cost(lambda c: c.thoughts)),
-    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda r: r.message.live),
+    Column("cost_input_usd", "Float64", "Of it, for prompt tokens that were not cached.", _cost("input")),
+    Column("cost_cached_usd", "Float64", "Of it, for cached tokens.", _cost("cached")),
+    Column("cost_output_usd", "Float64", "Of it, for the answer.", _cost("output")),
+    Column("cost_thoughts_usd", "Float64", "Of it, for thoughts.", _cost("thoughts")),
+    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda m: m.live),
     Column(
         "outcome",
         "category",
         "How a live answer ended (`completed`, `safety`, `cancelled`, …; `info` or `error` where only a note tells it),"
         " or a prompt that has a note and no answer; NA for others.",
-        lambda r: r.message.outcome,
+        lambda m: m.told("outcomes"),
     ),
 )
 
 
 def _took(row: CallRow) -> float | None:
     end = parse_time(row.call.timestamp)
-    seconds = (end - row.row.at).total_seconds() if end and row.row.at else None
+    seconds = (end - row.at).total_seconds() if end and row.at else None
     return seconds if seconds is not None and seconds >= 0 else None
 
 
 TOOL_CALLS: tuple[Column[CallRow], ...] = (
-    Column("session_id", "str", "Session that it is in.", lambda r: r.row.owner.info.id),
-    Column("message_id", "str", "Answer that made the call.", lambda r: r.row.message.id),
+    Column("session_id", "str", "Session that it is in.", lambda r: r.owner.info.id),
+    Column("message_id", "str", "Answer that made the call.", lambda r: r.message_id),
     Column("call_id", "str", "Its id.", lambda r: r.call.id),
     Column(
         "at",
@@ -196,7 +184,7 @@ TOOL_CALLS: tuple[Column[CallRow], ...] = (
     Column("result_chars", "Int64", "Characters of its result as JSON; NA without one.", lambda r: r.call.result_chars),
     Column("duration_s", "Float64", "Seconds from the answer to the result, where both are known.", _took),
     Column("error", "str", "What went wrong, for a failed call.", lambda r: r.call.error),
-    Column("live", "boolean", "Whether its answer is still in the talk.", lambda r: r.row.message.live),
+    Column("live", "boolean", "Whether its answer is still in the talk.", lambda r: r.live),
 )
 
 
@@ -205,11 +193,11 @@ def sessions_frame(rows: Iterable[SessionRow], facts: Mapping[str, object]) -> p
     return to_frame(rows, SESSIONS, facts)
 
 
-def messages_frame(rows: Iterable[MessageRow], facts: Mapping[str, object]) -> pd.DataFrame:
+def messages_frame(messages: Messages, facts: Mapping[str, object]) -> pd.DataFrame:
     """One row a message, in session order then message order; columns as in `MESSAGES`."""
-    return to_frame(rows, MESSAGES, facts)
+    return column_frame(messages, MESSAGES, facts)
 
 
-def tool_calls_frame(rows: Iterable[MessageRow], facts: Mapping[str, object]) -> pd.DataFrame:
+def tool_calls_frame(sessions: Iterable[SessionRow], facts: Mapping[str, object]) -> pd.DataFrame:
     """One row a tool call; columns as in `TOOL_CALLS`."""
-    return to_frame(call_rows(rows), TOOL_CALLS, facts)
+    return to_frame(call_rows(sessions), TOOL_CALLS, facts)

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 from gemnb.errors import FrameError
 from gemnb.frames.columns import Column, to_frame
-from gemnb.frames.rows import MessageRow, token_value
-from gemnb.model.cost import Cost
-from gemnb.model.records import TOKEN_KINDS, as_count
+from gemnb.frames.rows import Answer
+from gemnb.model.ledger import ODD
+from gemnb.model.records import TOKEN_KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ NO_MODEL = "(no model told)"
 class Billed:
     """One answer as far as a bill needs it; the session that it is from need not stay in memory."""
 
-    name: tuple[str, str | None]
+    name: tuple[str, datetime | None]
     """Id and time: the same in every file that a message was copied to."""
     keys: tuple[object, ...]
     model: str | None
@@ -33,7 +33,7 @@ class Billed:
     odd: tuple[str, ...]
     """What the file told and was no number of tokens, or no time."""
     live: bool
-    cost: Cost | None
+    cost_usd: float | None
 
 
 @dataclass(slots=True)
@@ -55,11 +55,11 @@ class Group:
         total = answer.tokens["total"]
         self.answers += 1
         self.visible += total if answer.live else 0
-        if answer.cost is None:
+        if answer.cost_usd is None:
             self.unpriced += 1
             self.unpriced_total += total
         else:
-            self.cost_usd = (self.cost_usd or 0.0) + answer.cost.total
+            self.cost_usd = (self.cost_usd or 0.0) + answer.cost_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ class Key:
 
     dtype: str
     meaning: str
-    value: Callable[[MessageRow, ZoneInfo], object]
+    value: Callable[[Answer, ZoneInfo], object]
 
 
-def _local(row: MessageRow, zone: ZoneInfo) -> datetime | None:
+def _local(row: Answer, zone: ZoneInfo) -> datetime | None:
     try:
         return row.at.astimezone(zone) if row.at else None
     except OverflowError:
         return None
 
 
-def _hour(row: MessageRow, zone: ZoneInfo) -> datetime | None:
+def _hour(row: Answer, zone: ZoneInfo) -> datetime | None:
     """The moment at which its hour began; an hour that comes twice is two."""
     local = _local(row, zone)
     if local is None:
@@ -86,17 +86,17 @@ def _hour(row: MessageRow, zone: ZoneInfo) -> datetime | None:
     return local.astimezone(UTC) - timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
 
 
-def _day(row: MessageRow, zone: ZoneInfo) -> datetime | None:
+def _day(row: Answer, zone: ZoneInfo) -> datetime | None:
     local = _local(row, zone)
     return datetime(local.year, local.month, local.day) if local else None
 
 
-def _week(row: MessageRow, zone: ZoneInfo) -> datetime | None:
+def _week(row: Answer, zone: ZoneInfo) -> datetime | None:
     day = _day(row, zone)
     return day - timedelta(days=day.weekday()) if day else None
 
 
-def _month(row: MessageRow, zone: ZoneInfo) -> datetime | None:
+def _month(row: Answer, zone: ZoneInfo) -> datetime | None:
     day = _day(row, zone)
     return day.replace(day=1) if day else None
 
@@ -106,7 +106,7 @@ KEYS: Mapping[str, Key] = {
     "day": Key("datetime64[us]", "The day, in the zone asked for.", _day),
     "week": Key("datetime64[us]", "Monday of the week, in the zone asked for.", _week),
     "month": Key("datetime64[us]", "First day of the month, in the zone asked for.", _month),
-    "model": Key("category", "Model that answered.", lambda row, _: row.message.model),
+    "model": Key("category", "Model that answered.", lambda row, _: row.model),
     "project": Key("str", "Name of the project's folder in the store.", lambda row, _: row.owner.project),
     "session": Key(
         "str",
@@ -142,7 +142,7 @@ def _key_column(name: str, zone: str) -> Column[Group]:
 
 
 def usage_frame(
-    rows: Iterable[MessageRow], *, by: Sequence[str], zone: str, dedupe: bool, facts: Mapping[str, object]
+    rows: Iterable[Answer], *, by: Sequence[str], zone: str, dedupe: bool, facts: Mapping[str, object]
 ) -> pd.DataFrame:
     """One row for each group of `by`, in their order; columns as `usage_columns` has them.
 
@@ -162,35 +162,30 @@ def usage_frame(
     odd: Counter[str] = Counter()
     for answer in _once(billed) if dedupe else billed:
         groups.setdefault(answer.keys, Group(dict(zip(names, answer.keys, strict=True)))).add(answer)
-        unpriced |= {answer.model or NO_MODEL} if answer.cost is None else set()
+        unpriced |= {answer.model or NO_MODEL} if answer.cost_usd is None else set()
         odd.update(answer.odd)
     frame = to_frame(groups.values(), usage_columns(names, zone)).sort_values(names, ignore_index=True)
     frame.attrs["gemnb"] = {**facts, "tz": zone, "unpriced_models": sorted(unpriced), "odd": dict(odd)}
     return frame
 
 
-def _billed(rows: Iterable[MessageRow], names: Sequence[str], zone: ZoneInfo) -> Iterator[Billed]:
+def _billed(rows: Iterable[Answer], names: Sequence[str], zone: ZoneInfo) -> Iterator[Billed]:
     for row in rows:
-        message = row.message
-        if not message.tokens:
-            continue
-        values = {kind: token_value(message, kind) for kind in TOKEN_KINDS}
-        counts = {kind: as_count(value) for kind, value in values.items()}
-        odd = [kind for kind in TOKEN_KINDS if counts[kind] is None and values[kind] is not None]
+        odd = [kind for kind in TOKEN_KINDS if row.counts[kind] == ODD]
         yield Billed(
-            name=(message.id, message.timestamp),
+            name=(row.id, row.at),
             keys=tuple(KEYS[name].value(row, zone) for name in names),
-            model=message.model,
-            tokens={kind: count or 0 for kind, count in counts.items()},
+            model=row.model,
+            tokens={kind: max(count, 0) for kind, count in row.counts.items()},
             odd=(*odd, "at") if row.at is None else tuple(odd),
-            live=message.live,
-            cost=row.cost,
+            live=row.live,
+            cost_usd=row.cost_usd,
         )
 
 
 def _once(answers: Iterable[Billed]) -> Iterable[Billed]:
     """Each message once, whatever files it was copied to; the one still in a talk rather than one that is not."""
-    best: dict[tuple[str, str | None], Billed] = {}
+    best: dict[tuple[str, datetime | None], Billed] = {}
     for answer in answers:
         held = best.get(answer.name)
         if held is None or (answer.live and not held.live):

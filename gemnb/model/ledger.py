@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
 from gemnb.model.outcome import NOTED
-from gemnb.model.records import JsonObject, Tokens, text_of
+from gemnb.model.records import LARGEST_COUNT, TOKEN_KINDS, JsonObject, Tokens, parse_time, text_of
 from gemnb.model.session import Session
 from gemnb.model.talk import SNAPSHOT, Spoken, prompts
 
@@ -55,6 +60,10 @@ class Told(Spoken, Protocol):
     def extra(self) -> JsonObject: ...
 
 
+ABSENT, ODD = -1, -2
+"""Stand among counts, which are never less than nothing, for one that is not there and for something that is none."""
+
+
 class Call(NamedTuple):
     """A tool call as far as tables need it; what it held is measured."""
 
@@ -67,40 +76,41 @@ class Call(NamedTuple):
     error: str | None
 
 
-class Entry(NamedTuple):
-    """A message as far as tables need it. There are many: a tuple is made in a third of a frozen class's time."""
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """A session as far as tables need it.
 
-    id: str
-    type: str | None
-    timestamp: str | None
-    model: str | None
-    text: str
-    tokens: Tokens | None
-    calls: Sequence[Ended]
-    extra: JsonObject
-    """What the file has in place of a type, a model or tokens that are none."""
-    live: bool
-    """Whether it is in the talk; else it was only paid for."""
-    turn: int | None
-    outcome: str | None
+    A column for each thing that they tell of a message: those of the talk in its order, then those that were only paid
+    for. There are many messages, and a list of one thing takes a fraction of the time and memory of objects.
+    """
 
-
-class Ledger(NamedTuple):
-    """A session as far as tables need it."""
-
-    entries: Sequence[Entry]
-    """The talk in its order, then what was only paid for."""
+    ids: list[str]
+    types: list[str | None]
+    times: list[datetime | None]
+    models: list[str | None]
+    texts: list[str]
+    outcomes: list[str | None]
+    turns: array[int]
+    """Like any count of a ledger, `ABSENT` where there is none."""
+    counts: dict[str, array[int]]
+    """Of each kind of token; `ODD` where the file has something else."""
+    paid: list[int]
+    """Places of the messages that were paid for: their file tells a count."""
+    live: int
+    """How many are in the talk."""
+    odd: dict[str, list[int]]
+    """Places of messages that have something else where a type or a model should be."""
+    tool_calls: int
+    """In the talk."""
+    tool_errors: int
+    """Of these, with status `error`."""
+    calls: list[tuple[int, Call]]
+    """Each with the place of its message; only where they were asked for."""
     rewound: int
     """Rewinds."""
     compressions: int
 
-    @property
-    def billed(self) -> Iterable[Entry]:
-        """The messages that were paid for."""
-        return (entry for entry in self.entries if entry.tokens)
 
-
-M = TypeVar("M", bound=Told)
 Cut = tuple[str, Collection[str], Sequence[str]]
 """`rewind` or `replace`, the ids of the talk before it and after it."""
 
@@ -124,18 +134,36 @@ def make_ledger(
         cuts: what took messages out of the talk.
         calls: measure the tool calls that are not.
     """
-    ended = _outcomes(live, asked)
-    entries = []
-    turn = 0
-    for message in live:
-        turn += message.id in asked
-        entries.append(_entry(message, True, turn or None, ended.get(message.id), calls))
     held = {message.id for message in live}
-    entries += [
-        _entry(message, False, None, None, calls) for message in known if message.id not in held and message.tokens
-    ]
-    rewound = sum(kind == "rewind" for kind, _, _ in cuts)
-    return Ledger(entries, rewound, _compressions(cuts, live))
+    told = [*live, *(message for message in known if message.id not in held and message.tokens)]
+    gone = len(told) - len(live)
+    turns = [turn or ABSENT for turn in accumulate(int(message.id in asked) for message in live)]
+    ended = _outcomes(live, asked)
+    made = [call.status for message in live for call in message.tool_calls or ()]
+    odd = {place: message.extra for place, message in enumerate(told) if message.extra}
+    types = [message.type or None for message in told]
+    models = [message.model for message in told]
+    tokens = [message.tokens for message in told]
+    return Ledger(
+        ids=[message.id for message in told],
+        types=types,
+        times=[parse_time(message.timestamp) for message in told],
+        models=models,
+        texts=[text_of(message.content) for message in told],
+        outcomes=[*(ended.get(message.id) for message in live), *[None] * gone],
+        turns=array("q", turns + [ABSENT] * gone),
+        counts={kind: _counts(tokens, odd, kind) for kind in TOKEN_KINDS},
+        paid=[place for place, one in enumerate(tokens) if one],
+        live=len(live),
+        odd={"type": _odd(types, odd, "type"), "model": _odd(models, odd, "model")},
+        tool_calls=len(made),
+        tool_errors=made.count("error"),
+        calls=[(place, _measured(call)) for place, message in enumerate(told) for call in message.tool_calls or ()]
+        if calls
+        else [],
+        rewound=sum(kind == "rewind" for kind, _, _ in cuts),
+        compressions=_compressions(cuts, live),
+    )
 
 
 def measured(call: Made) -> Call:
@@ -151,21 +179,24 @@ def measured(call: Made) -> Call:
     )
 
 
-def _entry(message: Told, live: bool, turn: int | None, outcome: str | None, calls: bool) -> Entry:
-    made: Sequence[Any] = message.tool_calls or ()
-    return Entry(
-        message.id,
-        message.type or None,
-        message.timestamp,
-        message.model,
-        text_of(message.content),
-        message.tokens or None,
-        [call if isinstance(call, Call) else measured(call) for call in made] if calls else made,
-        message.extra,
-        live,
-        turn,
-        outcome,
-    )
+def _measured(call: Any) -> Call:
+    return call if isinstance(call, Call) else measured(call)
+
+
+def _counts(told: Sequence[Tokens | None], odd: Mapping[int, JsonObject], kind: str) -> array[int]:
+    get = attrgetter(kind)
+    counts = [None if tokens is None else get(tokens) for tokens in told]
+    found = [ABSENT if count is None else count if 0 <= count <= LARGEST_COUNT else ODD for count in counts]
+    for place, extra in odd.items():
+        raw = extra.get("tokens")
+        if found[place] == ABSENT and (raw.get(kind) if isinstance(raw, dict) else raw) is not None:
+            found[place] = ODD
+    return array("q", found)
+
+
+def _odd(values: Sequence[str | None], odd: Mapping[int, JsonObject], name: str) -> list[int]:
+    """Places that have no `name`, and in the file something in its place that is no text."""
+    return [place for place, extra in odd.items() if not values[place] and not isinstance(extra.get(name), str | None)]
 
 
 def _outcomes(live: Sequence[Told], asked: Collection[str]) -> Mapping[str, str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 JsonObject = dict[str, Any]
 Part = JsonObject
@@ -17,8 +20,7 @@ MessageContent = str | Part | list[Any] | None
 TOKEN_KINDS = ("input", "cached", "output", "thoughts", "tool", "total")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one answer cost, as the API reported it; None where the file held no whole number."""
 
     input: int | None = None
@@ -153,3 +155,19 @@ def text_of(content: MessageContent) -> str:
     return "".join(
         part["text"] for part in parts_of(content) if isinstance(part.get("text"), str) and not part.get("thought")
     )
+
+
+def parse_time(text: object) -> datetime | None:
+    """An aware UTC time, or None where `text` is none."""
+    if not isinstance(text, str) or len(text) < 10:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if at.tzinfo is UTC:
+        return at
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (OverflowError, ValueError):
+        return None

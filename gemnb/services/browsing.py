@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 
 from gemnb.model.cost import Price
-from gemnb.model.records import JsonObject, Part
+from gemnb.model.records import JsonObject, Part, parse_time
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import clean_line, prompts, typed_text
 from gemnb.services.export import Entry, entries_of, shown
 from gemnb.services.export_html import label_of, part_html, picture_of
 from gemnb.services.listing import notes_of
 from gemnb.services.search import Hit
-from gemnb.store.replay import parse_time
 from gemnb.store.titles import age_of, shorten
 
 LIVE = timedelta(minutes=1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
 from gemnb.errors import LlmError, PromptError, TurnLimitError
 from gemnb.model.outcome import WORDS, Outcome
-from gemnb.model.records import Header, JsonObject, Message, Tokens, ToolCall, as_count
+from gemnb.model.records import TOKEN_KINDS, Header, JsonObject, Message, Tokens, ToolCall, as_count
 from gemnb.model.session import HistoryStep
 from gemnb.model.talk import prompts
 from gemnb.model.turns import Turn, merged_contents
@@ -306,7 +306,7 @@ def summed(spent: Sequence[Tokens]) -> Tokens | None:
     """The sum of each kind of token; None for no request that told any, and for a kind that none told."""
     if not spent:
         return None
-    return Tokens(**{kind.name: _sum(getattr(told, kind.name) for told in spent) for kind in fields(Tokens)})
+    return Tokens(**{kind: _sum(getattr(told, kind) for told in spent) for kind in TOKEN_KINDS})
 
 
 def _sum(told: Iterable[object]) -> int | None:

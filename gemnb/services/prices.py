@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -10,34 +9,13 @@ from functools import cache, lru_cache
 from typing import Any
 
 from gemnb.errors import FrameError
-from gemnb.model.cost import Cost, Price
+from gemnb.model.cost import Cost, Price, Rates, Scale, charge
 from gemnb.model.records import Tokens, as_count
 
 FREE = Cost(0.0, 0.0, 0.0, 0.0)
+NOTHING = Scale((), (Rates(0.0, 0.0, 0.0),))
 SAMPLE = 1_000_000
 """Tokens that a rate is read off."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """US dollars a token."""
-
-    input: float
-    cached: float
-    output: float
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The rates of a model on one day, by the size of the prompt."""
-
-    starts: tuple[int, ...]
-    """Prompts of more tokens than the first of these pay the second rates, and so on."""
-    rates: tuple[Rates, ...]
-
-    def of(self, prompt: int) -> Rates:
-        """The rates of a prompt of so many tokens."""
-        return self.rates[bisect_left(self.starts, prompt)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +33,12 @@ class PriceList:
         if "*" in self.free or model in self.free:
             return FREE
         return list_price(model, tokens, at)
+
+    def scale(self, model: str | None, day: date | None) -> Scale | None:
+        """The rates of `model` on `day`; None where they are not known."""
+        if "*" in self.free or model in self.free:
+            return NOTHING
+        return _scale(model, day) if model and day else None
 
     def __str__(self) -> str:
         free = ", ".join(sorted(self.free)).replace("*", "every model")
@@ -111,7 +95,7 @@ def list_price(model: str | None, tokens: Tokens, at: datetime | None) -> Cost |
     prompt = input + tool
     cached = min(cached, input)
     rates = scale.of(prompt)
-    return Cost(rates.input * (prompt - cached), rates.cached * cached, rates.output * output, rates.output * thoughts)
+    return Cost(*charge(rates, prompt, cached, output, thoughts))
 
 
 @lru_cache(maxsize=4096)

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 
 from gemnb.errors import UnreadableSessionError
 from gemnb.model.progress import Progress, watched
-from gemnb.model.records import Message, MessageContent, parts_of
+from gemnb.model.records import Message, MessageContent, parse_time, parts_of
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import without_context
 from gemnb.services.spelling import Spellings, Word
-from gemnb.store.replay import parse_time
 
 AROUND = 40
 """Characters on each side of a match that are shown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -201,7 +201,7 @@ def _told_tokens(raw: object) -> JsonObject | None:
 def _tokens(raw: object) -> Tokens | None:
     if not isinstance(raw, dict):
         return None
-    return Tokens(**{f.name: _whole(raw.get(f.name)) for f in fields(Tokens)})
+    return Tokens(**{kind: _whole(raw.get(kind)) for kind in TOKEN_KINDS})
 
 
 def _encode_tokens(tokens: Tokens | None) -> JsonObject | None:

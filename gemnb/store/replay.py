@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import UNSET
 
-from gemnb.model.records import Damage, JsonObject
+from gemnb.model.records import Damage, JsonObject, parse_time
 from gemnb.model.session import HistoryStep, Session
 from gemnb.model.talk import is_injected, prompts, typed_text
 from gemnb.store import codec
@@ -254,17 +254,3 @@ def times_of(found: Fold, mtime: float) -> tuple[datetime, datetime]:
         told = told or [datetime.fromtimestamp(mtime, UTC)]
         start, last = start or min(told), last or max(told)
     return start, last
-
-
-def parse_time(text: object) -> datetime | None:
-    """An aware UTC time, or None where `text` is none."""
-    if not isinstance(text, str) or len(text) < 10:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    try:
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (OverflowError, ValueError):
-        return None

@@ -18,13 +18,14 @@ import msgspec
 
 from gemnb.model.ledger import Ledger, make_ledger
 from gemnb.model.progress import Progress, watched
+from gemnb.model.records import parse_time
 from gemnb.model.session import SessionInfo
 from gemnb.model.talk import clean_line, is_resumable, is_resumable_to_client, prompts, standing, typed_text
 from gemnb.store.brief import brief_records
 from gemnb.store.codec import Line
 from gemnb.store.index import Index
 from gemnb.store.paths import is_session_name, kind_of
-from gemnb.store.replay import Fold, first_prompt, id_from_name, parse_time, read_fold, times_of
+from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
 from gemnb.store.tabled import settled, tabled_records
 from gemnb.store.titles import title_of
 

@@ -76,10 +76,8 @@ def fold(data: bytes, folder: Path) -> None:
 
     assert ids(whole) == ids(brief) == [m.id for m in session.messages]
     for calls, found in tabled.items():
-        entries = ledger_in(found, prompts(found.live.values()), calls=calls).entries
-        assert [(e.id, e.text, e.tokens, len(e.calls)) for e in entries] == [
-            (e.id, e.text, e.tokens, len(e.calls)) for e in ledger_of(session).entries
-        ]
+        ledger = ledger_in(found, prompts(found.live.values()), calls=calls)
+        assert ledger == ledger_of(session, calls=calls)
     assert len(whole.damage) == len(session.damage)
     assert isinstance(session.id, str) and set(session.usage) <= set(whole.known)
     assert path.read_bytes() == data

@@ -14,7 +14,7 @@ from typing import Any
 from compression_command import curated
 
 from gemnb.errors import GemnbError, NoSessionsError
-from gemnb.model.records import text_of
+from gemnb.model.records import parse_time, text_of
 from gemnb.model.talk import EMPTY_TITLE, clean_line, is_resumable, prompts
 from gemnb.services import projection, retention
 from gemnb.services.memory import load_memory
@@ -30,7 +30,7 @@ from gemnb.store.moving import dispose, remove
 from gemnb.store.outputs import tool_outputs
 from gemnb.store.paths import decode_tag
 from gemnb.store.projects import MARKER, Projects
-from gemnb.store.replay import Fold, parse_time, read_fold
+from gemnb.store.replay import Fold, read_fold
 from gemnb.store.sessions import SessionStore
 from gemnb.store.settings import Settings
 from gemnb.store.titles import age_of, short_age
