@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,30 @@ def test_a_rescue_keeps_a_copy_where_the_cause_is_not_its_own(ws: gemnb.Workspac
     assert done.how == again[0].how == "copied" and len(list(ws.cleanup.archive.folder.iterdir())) == 0
     assert (talk.read_bytes(), talk.stat().st_mtime_ns, log.read_bytes()) == before
     assert [entry.session_id for entry in back.entries] == [done.session_id]
+
+
+def test_a_rescue_of_many_looks_at_store_and_archive_once(
+    ws: gemnb.Workspace, write_session: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 41):
+        old(write_session, number, days=20)
+        if number % 2:
+            header_only(write_session, number, name=f"session-2026-01-02T00-00-{number:08x}.jsonl")
+        else:
+            write_session(b"broken\n", name=f"session-2026-01-02T00-00-{number:08x}.jsonl")
+    looks: list[str] = []
+    for of, name in ((ws.cleanup.archive, "entries"), (ws.cleanup, "endangered")):
+
+        def look(name: str, real: Callable[[], Any]) -> Any:
+            looks.append(name)
+            return real()
+
+        monkeypatch.setattr(of, name, partial(look, name, getattr(of, name)))
+
+    done = ws.rescue().sessions
+
+    assert [one.how for one in done] == ["cause removed", "copied"] * 20
+    assert sorted(looks) == ["endangered", "endangered", "entries"]
 
 
 def test_nothing_is_at_risk_where_cleaning_is_off(ws: gemnb.Workspace, write_session: Write, home: Path) -> None:

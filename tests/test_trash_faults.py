@@ -257,11 +257,11 @@ def test_leftovers_go_and_what_holds_something_stays(tmp_path: Path) -> None:
 def test_a_second_copy_is_made_where_the_first_was_cut_off(tmp_path: Path) -> None:
     paths = filled(tmp_path / "store")
     archive = trash_at(tmp_path / "archive", tmp_path / "store")
-    archive.keep(paths, session_id=SID, title="Rivers")
+    archive.keep(paths, session_id=SID, title="Rivers", earlier=())
     (entry,) = archive.entries()
     shutil.rmtree(entry.folder / "2")
 
-    archive.keep(paths, session_id=SID, title="Rivers")
+    archive.keep(paths, session_id=SID, title="Rivers", earlier=[entry])
 
     (again,) = archive.entries()
     assert again.folder != entry.folder and len(again.held) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from gemnb.model.session import SessionInfo
 from gemnb.model.talk import is_injected
 from gemnb.store.replay import read_fold
 from gemnb.store.trash import Trash
+from gemnb.store.trashed import Trashed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +67,38 @@ def rescue(
         archive: where copies go.
         again: what the client would delete after a change.
     """
-    done: list[Rescued] = []
-    for session in wanted:
-        reason = endangered.get(session.path)
-        if reason is None:
-            continue
-        twins = [row.path for row in rows if _is_startup_twin(row, session)]
+    at_risk = [session for session in wanted if session.path in endangered]
+    same_id: dict[str, list[SessionInfo]] = defaultdict(list)
+    for row in rows:
+        same_id[row.id].append(row)
+    moved: dict[Path, Sequence[Path]] = {}
+    for session in at_risk:
+        twins = [row.path for row in same_id[session.id] if _is_startup_twin(row, session)]
         if twins:
-            moved = trash.put(twins, session_id=session.id, title=session.title, how="rescue", batch=session.id)
-            if moved.gone and session.path not in again():
-                done.append(Rescued(session.id, session.title, "cause removed", reason, moved.gone))
-                continue
-        copied = archive.keep(family(session), session_id=session.id, title=session.title)
-        if copied.gone:
-            done.append(Rescued(session.id, session.title, "copied", reason, copied.gone))
-        else:
-            why = "; ".join(why for _, why in copied.stayed[:1]) or reason
-            done.append(Rescued(session.id, session.title, "failed", why))
-    return Rescue(tuple(done))
+            done = trash.put(twins, session_id=session.id, title=session.title, how="rescue", batch=session.id)
+            moved[session.path] = done.gone
+    left = again() if any(moved.values()) else endangered
+    earlier: dict[str, list[Trashed]] = defaultdict(list)
+    for entry in archive.entries():
+        earlier[entry.session_id].append(entry)
+    return Rescue(
+        tuple(
+            Rescued(session.id, session.title, "cause removed", endangered[session.path], tuple(moved[session.path]))
+            if moved.get(session.path) and session.path not in left
+            else _copied(session, endangered[session.path], family(session), archive, earlier[session.id])
+            for session in at_risk
+        )
+    )
+
+
+def _copied(
+    session: SessionInfo, reason: str, paths: Sequence[Path], archive: Trash, earlier: Sequence[Trashed]
+) -> Rescued:
+    copied = archive.keep(paths, session_id=session.id, title=session.title, earlier=earlier)
+    if copied.gone:
+        return Rescued(session.id, session.title, "copied", reason, copied.gone)
+    why = "; ".join(why for _, why in copied.stayed[:1]) or reason
+    return Rescued(session.id, session.title, "failed", why)
 
 
 def _is_startup_twin(row: SessionInfo, session: SessionInfo) -> bool:

@@ -193,9 +193,9 @@ class RetentionPlan:
 
 def _changed(candidate: Candidate) -> str | None:
     """Why the session, or what belongs to it, is not as it was planned; None where all of it is."""
-    if is_gone(candidate.session.path):
-        return GONE_ALREADY
     now = tuple(map(_mark, candidate.paths))
+    if is_gone(candidate.session.path):  # after the look: another program may be at it just now, its file first
+        return GONE_ALREADY
     return None if now == candidate.marks else "it was changed since the plan was made"
 
 

@@ -71,9 +71,8 @@ class Trash:
         """
         return self._take(paths, move, session_id=session_id, title=title, how=how, batch=batch)
 
-    def keep(self, paths: Sequence[Path], *, session_id: str, title: str) -> Disposed:
-        """Keep a copy of `paths` of one session here; an earlier copy of it goes when this one is whole."""
-        earlier = [entry for entry in self.entries() if entry.session_id == session_id]
+    def keep(self, paths: Sequence[Path], *, session_id: str, title: str, earlier: Sequence[Trashed]) -> Disposed:
+        """Keep a copy of `paths` of one session here; its `earlier` ones go when this one is whole."""
         if any(entry.paths == tuple(paths) and trashed.is_copy(entry) for entry in earlier):
             return Disposed(tuple(paths))
         done = self._take(paths, copy, session_id=session_id, title=title, how="rescue", batch=session_id)
