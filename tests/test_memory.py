@@ -167,17 +167,51 @@ def test_a_file_that_imports_itself_is_there_once_more(tmp_path: Path) -> None:
     assert told.splitlines()[:2] == ["<!-- Imported from: GEMINI.md -->", "<!-- File already processed: GEMINI.md -->"]
 
 
-def test_imports_that_multiply_are_bounded(tmp_path: Path) -> None:
-    for level in range(6):
-        put(tmp_path / f"l{level}.md", f"@l{level + 1}.md " * 12)
-
-    told, _ = Resolver(tmp_path).resolve("@l0.md", tmp_path / "GEMINI.md")
-
-    assert "too much is imported" in told and len(told) < 1_000_000
+SAME, NONE = "@a.md " * 200_000, ("@missing/" + "x" * 90 + ".md\n") * 15_000
 
 
 @pytest.mark.parametrize(
-    "text", ["` `` " * 100_000, "x `\n" * 100_000, "```\n" * 100_001, "1. a\n" * 100_000, "> " * 200_000]
+    ("text", "flat"),
+    [("@l0.md", False), (SAME, False), (SAME, True), (NONE, False), (NONE, True)],
+    ids=["bomb", "same", "same-flat", "none", "none-flat"],
+)
+def test_imports_that_multiply_are_bounded(tmp_path: Path, text: str, flat: bool) -> None:
+    for level in range(6):
+        put(tmp_path / f"l{level}.md", f"@l{level + 1}.md " * 12)
+    put(tmp_path / "a.md", "A")
+    begun = time.process_time()
+
+    resolver = Resolver(tmp_path, flat=flat)
+    told, _ = resolver.resolve(text, tmp_path / "GEMINI.md")
+
+    assert len(told) < len(text) + 500_000 and time.process_time() - begun < 5
+    assert "at most; this one and those after it are left out" in resolver.failures[-1]
+    assert len(resolver.failures) <= 401 and (flat or "too much is imported" in told)
+
+
+@pytest.mark.parametrize("form", ["utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_named_and_never_mixed_with_another_form(
+    ws: gemnb.Workspace, root: Path, form: str
+) -> None:
+    data = "\ufeff# Rules\n".encode(form)
+    put(root / "GEMINI.md", "").write_bytes(data)
+    put(ws.folder / "memory/MEMORY.md", "@other.md ")
+    put(ws.folder / "memory/other.md", "").write_bytes(data)
+
+    memory = ws.memory()
+
+    assert [f.scope for f in memory.files] == ["private"] and len(memory.skipped) == 2
+    assert all("UTF-16" in why for why in memory.skipped) and "\ufffd" not in memory.text
+    with pytest.raises(MemoryFileError, match="UTF-16"):
+        memory.add("Use tabs")
+    propose(ws, ws.folder / "memory/other.md", "@@ -0,0 +1 @@\n+- new\n")
+    with pytest.raises(MemoryFileError, match="UTF-16"):
+        memory.apply(1)
+    assert (root / "GEMINI.md").read_bytes() == (ws.folder / "memory/other.md").read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    "text", ["` `` " * 100_000, "x `\n" * 100_000, "```\n" * 100_001, "1. a\n" * 50_000, "> " * 200_000]
 )
 def test_a_hostile_file_is_read_in_a_moment(tmp_path: Path, text: str) -> None:
     begun = time.process_time()

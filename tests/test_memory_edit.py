@@ -102,11 +102,11 @@ def _add(root: str, home: str, worker: int, scope: str) -> list[str]:
 
 @pytest.mark.parametrize("scope", ["project", "private"])
 def test_kernels_that_add_at_once_lose_no_fact(home: Path, root: Path, scope: str) -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        refused = pool.starmap(_add, [(str(root), str(home), worker, scope) for worker in range(4)])
+    with multiprocessing.get_context("spawn").Pool(8) as pool:
+        refused = pool.starmap(_add, [(str(root), str(home), worker, scope) for worker in range(8)])
 
     path = gemnb.open_workspace(root, home=home).memory().targets[scope]
-    assert sorted(path.read_text().splitlines()) == sorted(f"- Rule {w}-{n}" for w in range(4) for n in range(6))
+    assert sorted(path.read_text().splitlines()) == sorted(f"- Rule {w}-{n}" for w in range(8) for n in range(6))
     assert all("was changed since it was read" in told for worker in refused for told in worker)
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 

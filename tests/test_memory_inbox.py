@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +52,13 @@ HOSTILE: dict[str, tuple[str, str]] = {
         "delete",
     ),
     "rename": ("diff --git a/{m}/MEMORY.md b/{m}/b.md\nrename from {m}/MEMORY.md\nrename to {m}/b.md\n", "no text"),
+    "mode": ("diff --git a/{m}/MEMORY.md b/{m}/MEMORY.md\nold mode 100644\nnew mode 100755\n", "no text"),
+    "other-case": ("--- {M}/MEMORY.md\n+++ {M}/MEMORY.md\n@@ -0,0 +1 @@\n+x\n", "no private memory file"),
+    "one-file-twice": (
+        "--- {m}/MEMORY.md\n+++ {m}/MEMORY.md\n@@ -1 +1 @@\n-- keep\n+x\n"
+        "--- {m}/MEMORY.md\n+++ {m}/MEMORY.md\n@@ -1 +1 @@\n-- keep\n+y\n",
+        "does not fit",
+    ),
     "binary": ("Binary files {m}/MEMORY.md and {m}/MEMORY.md differ\n", "no text"),
     "git-binary": ("diff --git a/{m}/MEMORY.md b/{m}/MEMORY.md\nGIT binary patch\nliteral 3\nKcmZ\n", "no text"),
     "empty": ("", "no text"),
@@ -92,7 +102,7 @@ def test_a_hostile_patch_changes_nothing_and_says_why(
     memory.with_name("link.md").symlink_to(put(ws.folder / "other.md", "- keep\n"))
     os.mkfifo(memory.with_name("pipe.md"))
     memory.with_name("folder.md").mkdir()
-    propose(ws, text.replace("{m}", str(memory.parent)))
+    propose(ws, text.replace("{m}", str(memory.parent)).replace("{M}", str(memory.parent).replace("home", "HOME")))
     before = held(tmp_path)
 
     with pytest.raises(MemoryFileError, match=why):
@@ -305,3 +315,66 @@ def test_a_kernel_that_holds_the_folder_too_long_is_told(
 def test_without_a_number_it_is_asked_for(ws: gemnb.Workspace) -> None:
     with pytest.raises(MemoryFileError, match="Say which"):
         ws.memory().apply("")
+
+
+def test_a_patch_of_any_size_costs_no_more_than_what_is_read_of_it(ws: gemnb.Workspace, memory: Path) -> None:
+    waiting = propose(ws, patch(memory, "@@ -1 +1,900000 @@\n - keep\n") + "+" + "x" * 60 + "\n")
+    with waiting.open("ab") as file:
+        file.truncate(50_000_000)
+    begun = time.process_time()
+
+    (told,) = ws.memory().inbox()
+
+    assert told.problem and "longer than" in told.problem and not told.patch
+    with pytest.raises(MemoryFileError, match="longer than"):
+        ws.memory().apply(1)
+    ws.memory().dismiss(1)
+    assert not waiting.exists() and time.process_time() - begun < 2
+
+
+def test_two_patches_of_one_file_are_applied_one_after_the_other(ws: gemnb.Workspace, memory: Path) -> None:
+    propose(ws, patch(memory, "@@ -1 +1 @@\n-- keep\n+- one\n"), "1.patch")
+    propose(ws, patch(memory, "@@ -1 +1 @@\n-- keep\n+- two\n"), "2.patch")
+    ws.memory().inbox()
+
+    ws.memory().apply(1)
+
+    with pytest.raises(MemoryFileError, match="does not fit"):
+        ws.memory().apply(1)
+    assert memory.read_text() == "- one\n" and len(ws.memory().inbox()) == 1
+
+
+KILLED = """
+import os, signal, sys, gemnb
+left = int(sys.argv[3])
+def watch(event, _):
+    global left
+    if event in ("os.rename", "os.remove", "os.chmod", "os.link"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+memory = gemnb.open_workspace(sys.argv[1], home=sys.argv[2]).memory()
+memory.inbox()
+sys.addaudithook(watch)
+memory.apply(1)
+"""
+
+
+def test_a_kernel_that_is_killed_while_it_applies_leaves_each_file_whole(
+    ws: gemnb.Workspace, memory: Path, tmp_path: Path
+) -> None:
+    more = memory.with_name("verify.md")
+    states = set()
+    for calls in range(20):
+        for path in (memory, more):
+            put(path, "- keep\n")
+        waiting = propose(ws, patch(memory) + patch(more))
+        done = subprocess.run([sys.executable, "-c", KILLED, str(ws.root), str(ws.home), str(calls)], check=False)
+        told = (memory.read_text(), more.read_text(), waiting.exists())
+        states.add(told)
+        assert {memory.read_text(), more.read_text()} <= {"- keep\n", "- keep\n- new\n"}
+        assert waiting.exists() or told[:2] == ("- keep\n- new\n", "- keep\n- new\n")
+        assert [f.path for f in ws.memory().files] == [memory] and len(ws.memory().inbox()) == waiting.exists()
+        if not done.returncode:
+            break
+    assert done.returncode == 0 and len(states) >= 4

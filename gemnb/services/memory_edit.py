@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,9 @@ from gemnb.store.files import NotRestoredError, all_or_none, locked
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of, private_folder
 
-BOM = b"\xef\xbb\xbf"
+BOM = codecs.BOM_UTF8
+UTF16 = "UTF-16, and memory is UTF-8: save it so"
+"""What is wrong with a file that another editor wrote."""
 LARGEST = 2_000_000
 """Bytes of a memory file; a larger one is skipped and named."""
 _MOMENTARY = (
@@ -85,6 +88,8 @@ def add_fact(path: Path, fact: str, *, seen: bytes | None, within: Sequence[Path
         if held is None and kind_of(real) is not None:  # it would be replaced by the fact alone
             what = "cannot be read" if kind_of(real) == "file" else "is no file"
             raise MemoryFileError(f"{path} {what}, so nothing was added: put a readable file there, then add again.")
+        if is_utf16(held or b""):
+            raise MemoryFileError(f"{path} is {UTF16}, then add again; nothing was added.")
         changed = with_fact(held, fact)
         check_size(path, changed)
         if changed != held:
@@ -132,6 +137,11 @@ def changing(folders: Sequence[Path], path: Path) -> Iterator[None]:
             f"{path} could not be written: {error.strerror or error}{told}; nothing was changed."
             " Make it writable, then try again."
         ) from None
+
+
+def is_utf16(data: bytes) -> bool:
+    """Whether a file says that it is UTF-16."""
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def read_bytes(path: Path) -> bytes | None:

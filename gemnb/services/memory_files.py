@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemnb.services.memory_edit import LARGEST, leads_out
+from gemnb.services.memory_edit import LARGEST, UTF16, is_utf16, leads_out
 from gemnb.services.memory_imports import Imported, Resolver
 from gemnb.services.tokens import estimate_tokens
 from gemnb.store.journal import open_regular
@@ -138,6 +138,9 @@ class MemoryReader:
             return
         if len(data) > LARGEST:
             self.skipped.append(f"{path}: larger than {LARGEST:,} bytes")
+            return
+        if is_utf16(data):
+            self.skipped.append(f"{path}: it is {UTF16}")
             return
         self._known.add((status.st_dev, status.st_ino))
         resolver = Resolver(boundary, flat=self.flat)

@@ -13,13 +13,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemnb.services.memory_edit import UTF16, is_utf16
 from gemnb.store.journal import open_regular
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 DEEPEST = 5
-MOST_FILES = 400
+MOST_IMPORTS = 400
 MOST_BYTES = 4_000_000
 """Of all imports of one file together: a few lines that import one another must not fill the memory."""
 _IMPORT = re.compile(r"(?:(?<=[ \t\r\n])|\A)@([./A-Za-z][^ \t\r\n]*)")
@@ -51,8 +52,10 @@ class Resolver:
     flat: bool = False
     failures: list[str] = field(default_factory=list)
     """What could not be imported, in sentences."""
-    _files: int = 0
+    _tried: int = 0
     _bytes: int = 0
+    _full: bool = False
+    """Whether it was too much; the imports that are left stand as they were written then."""
 
     def resolve(self, text: str, file: Path) -> tuple[str, list[Imported]]:
         """`text` of `file` with its imports in their place, each between two markers; and the tree of them.
@@ -72,6 +75,8 @@ class Resolver:
         pieces: list[str] = []
         at = 0
         for start, name in self._names(text, folder):
+            if self._full:
+                break
             pieces += [text[at:start], self._import(name, folder, chain, found)]
             at = start + 1 + len(name)
         return "".join([*pieces, text[at:]]), found
@@ -117,6 +122,8 @@ class Resolver:
                 continue
             texts[path] = told
             for _, name in self._names(told, folder):
+                if self._full:
+                    break
                 try:
                     inner, real = self._path(name, folder)
                     if inner not in texts:
@@ -129,6 +136,9 @@ class Resolver:
 
     def _path(self, name: str, folder: Path) -> tuple[Path, Path]:
         """Where an import leads, and where that really is."""
+        self._tried += 1
+        if self._tried > MOST_IMPORTS:
+            raise self._too_much()
         if "\0" in name:
             raise _FailedError("no file has such a name")
         if _URL.match(name):
@@ -146,11 +156,19 @@ class Resolver:
         except (OSError, ValueError) as error:
             missing = isinstance(error, FileNotFoundError)
             raise _FailedError(_words(error, path), f"there is no {path}" if missing else "") from None
-        self._files += 1
         self._bytes += len(data)
-        if self._files > MOST_FILES or self._bytes > MOST_BYTES:
-            raise _FailedError("too much is imported")
+        if self._bytes > MOST_BYTES:
+            raise self._too_much()
+        if is_utf16(data):
+            raise _FailedError(f"it is {UTF16}")
         return data.decode("utf-8-sig", "replace")
+
+    def _too_much(self) -> _FailedError:
+        self._full = True
+        most = f"{MOST_IMPORTS} imports or {MOST_BYTES:,} bytes"
+        return _FailedError(
+            "too much is imported", f"a file has {most} at most; this one and those after it are left out"
+        )
 
 
 class _FailedError(Exception):

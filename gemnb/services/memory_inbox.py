@@ -11,7 +11,7 @@ from typing import Any
 
 from gemnb.errors import MemoryFileError
 from gemnb.model.talk import clean_line
-from gemnb.services.memory_edit import changing, check_size, read_bytes
+from gemnb.services.memory_edit import UTF16, changing, check_size, is_utf16, read_bytes
 from gemnb.store.files import all_or_none
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of
@@ -279,4 +279,6 @@ def _held(path: Path) -> bytes | None:
     data = read_bytes(path)
     if data is None and kind_of(path) is not None:
         raise MemoryFileError(f"{path} cannot be read; nothing was changed. Make it readable, then try again.")
+    if is_utf16(data or b""):
+        raise MemoryFileError(f"{path} is {UTF16}, then try again; nothing was changed.")
     return data
