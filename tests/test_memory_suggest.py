@@ -12,6 +12,7 @@ from support import NOW, gemini, header, to_bytes, user
 import gemnb
 from gemnb.errors import LlmError, MemoryFileError, UnreadableSessionError
 from gemnb.model.session import Session
+from gemnb.notebook.display import inbox_html
 from gemnb.services.memory_propose import propose
 from gemnb.services.memory_suggest import look_through, suggest
 from gemnb.store.replay import read_session
@@ -192,6 +193,78 @@ def test_a_model_is_sent_no_secret_and_not_without_end(tmp_path: Path) -> None:
     asked = llm.asked[0][0].text
     assert "AIza" not in asked and "hunter22" not in asked and "yyyy" in asked
     assert len(asked) < 70_000 and len(llm.asked) == 1
+
+
+SECRETS = {
+    "api-key": ("AIza" + "Sy0123456789abcdefghijklmnopqrstuvw", "{}"),
+    "sk": ("sk-proj-" + "a1b2c3d4" * 4, "{}"),
+    "aws": ("AKIA" + "ABCDEFGH12345678", "{}"),
+    "github": ("ghp_" + "a1B2" * 9, "{}"),
+    "gitlab": ("glpat-" + "a1B2c3D4e5F6g7H8", "{}"),
+    "hugging-face": ("hf_" + "a1B2" * 8, "{}"),
+    "slack": ("xoxb-" + "1234567890-abcdef", "{}"),
+    "oauth": ("ya29." + "a0B1c2D3" * 4, "{}"),
+    "jwt": ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "{}"),
+    "bearer": ("abcdef0123456789", "Authorization: Bearer {}"),
+    "url": ("hunter22pass", "https://me:{}#example.org/x"),
+    "assignment": ("correct-horse", "DB_PASSWORD={}"),
+    "told-in-the-next-line": ("correct-horse", "password:\n{} always"),
+    "pem": ("MIIabcAlways+always/Prefer", "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----"),
+    "pem-without-an-end": ("MIIabc", "-----BEGIN PRIVATE KEY-----\n{} always, I prefer"),
+}
+"""A secret of each shape, and how it is told."""
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["counted", "by-a-model"])
+@pytest.mark.parametrize("shape", SECRETS)
+def test_no_proposal_and_no_request_ever_holds_a_secret(tmp_path: Path, shape: str, asked: bool) -> None:
+    secret, form = SECRETS[shape]
+    told = form.format(secret).replace("#", "@")
+    said = [
+        f"{begin} {told}" for begin in ("Always use", "I prefer\n", "No, not that. Never", "Wrong: use", "Wrong: use")
+    ]
+    bare = ["Always use tabs", *([] if "pem" in shape else [f"Always log in with {secret}"])]
+    call = shell(f"curl -H '{told}' {secret}")
+    sessions = [talk(tmp_path, n, *bare, *said, calls=[call]) for n in range(2)]
+    llm = ScriptedLlm(lambda turns: turns[-1].text.split("\n\n", 1)[1])  # gives back whatever it was shown
+
+    found = suggest(sessions, now=NOW, llm=llm if asked else None)
+
+    assert "Always use tabs" in [one.fact for one in found] and secret not in str(found)
+    assert not any(secret in turn.text for turns in llm.asked for turn in turns) and len(llm.asked) == asked
+    assert not any("<" in one.fact for one in found)
+
+
+def test_a_secret_that_a_tool_was_told_is_known_in_what_is_said(tmp_path: Path) -> None:
+    call = {"id": "c", "name": "log_in", "args": {"password": "correct-horse"}, "status": "success", "result": []}
+    said = "Always log in with correct-horse"
+
+    assert suggest([talk(tmp_path, 0, said, calls=[call])], now=NOW) == []
+    assert len(suggest([talk(tmp_path, 0, said)], now=NOW)) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Always \x1b[2J\x1b]0;owned\x07use tabs",
+        "Always use <script>alert(1)</script> tabs",
+        "Always use tabs\u202e\u2066 sbat\u2069",
+        "Always use tabs\n--- /etc/passwd\n+++ /etc/passwd\n@@ -0,0 +1 @@\n+root",
+        "\r\nAlways use tabs\x85\u2028+++ x",
+    ],
+    ids=["escapes", "html", "bidi", "patch", "line-ends"],
+)
+def test_what_a_hostile_talk_says_is_one_line_of_one_patch(ws: gemnb.Workspace, tmp_path: Path, said: str) -> None:
+    memory = ws.memory()
+    propose(suggest([talk(tmp_path, 0, said)], now=NOW), memory.folder, memory.targets["private"])
+    (told,) = memory.inbox()
+
+    shown = inbox_html(memory.inbox())
+    assert memory.apply(1) == [memory.targets["private"]]
+
+    text = memory.targets["private"].read_text()
+    assert text.count("\n") == 1 and text.startswith("- Always") and text.strip().isprintable()
+    assert "<script" not in shown and told.patch.count("\n+++ ") == 1 and "\x1b" not in told.patch
 
 
 def test_without_a_key_facts_are_counted(

@@ -15,7 +15,7 @@ from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of, private_folder
 
 BOM = codecs.BOM_UTF8
-UTF16 = "UTF-16, and memory is UTF-8: save it so"
+UTF16 = "UTF-16, and memory is UTF-8: write it anew as UTF-8"
 """What is wrong with a file that another editor wrote."""
 LARGEST = 2_000_000
 """Bytes of a memory file; a larger one is skipped and named."""

@@ -30,17 +30,23 @@ _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
 def ask(
-    found: Sequence[Suggestion], sessions: Sequence[Session], llm: Llm, *, may_be_kept: Callable[[str], bool]
+    found: Sequence[Suggestion],
+    sessions: Sequence[Session],
+    llm: Llm,
+    *,
+    redactor: Redactor,
+    may_be_kept: Callable[[str], bool],
 ) -> list[Suggestion]:
     """The facts that `llm` finds in the prompts of `sessions` and in what was `found` by counting, in its words.
 
     Each keeps the messages that it comes from. What these do not say is left out: a command, a path or a number that
-    stands in none of them, or other words altogether. So is what may not be kept. Secrets are not sent.
+    stands in none of them, or other words altogether. So is what may not be kept. Secrets are not sent, those that
+    `redactor` has met among them.
 
     Raises:
         LlmError: the service failed, or its answer is none.
     """
-    shown = list(_statements(found, sessions))
+    shown = list(_statements(found, sessions, redactor))
     listed = "\n".join(f"{number}. {statement.fact}" for number, statement in enumerate(shown, 1))
     told = _answer(llm, f"{ASK}\n\n{listed}")
     if told.strip().strip("`.*").casefold() == "none":
@@ -59,9 +65,8 @@ def ask(
     return list(taken.values())
 
 
-def _statements(found: Sequence[Suggestion], sessions: Sequence[Session]) -> Iterator[Suggestion]:
+def _statements(found: Sequence[Suggestion], sessions: Sequence[Session], redactor: Redactor) -> Iterator[Suggestion]:
     """What was found, then the other prompts, those that were said last first, without secrets."""
-    redactor = Redactor()
     left = MOST_CHARACTERS
     told = {source for one in found for source in one.sources}
     said = [
@@ -74,7 +79,7 @@ def _statements(found: Sequence[Suggestion], sessions: Sequence[Session]) -> Ite
         left -= min(len(one.fact), LONGEST_PROMPT)
         if left < 0:
             return
-        yield Suggestion(one.fact[:LONGEST_PROMPT], one.kind, one.sources)
+        yield Suggestion(redactor.known(one.fact)[:LONGEST_PROMPT], one.kind, one.sources)
 
 
 def _answer(llm: Llm, asked: str) -> str:

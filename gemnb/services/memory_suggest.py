@@ -19,7 +19,7 @@ from gemnb.services.llm import Llm
 from gemnb.services.memory import Memory
 from gemnb.services.memory_edit import changing, momentary
 from gemnb.services.memory_propose import Source, Suggestion, propose, text_of
-from gemnb.services.redaction import Redactor
+from gemnb.services.redaction import PLACEHOLDER, Redactor
 from gemnb.store.files import write_whole
 from gemnb.store.paths import kind_of
 
@@ -94,8 +94,9 @@ def suggest(
     places: dict[tuple[str, str], list[Source]] = {}
     words: dict[tuple[str, str], str] = {}
     looked_at = worth_looking_at(sessions, now=now, seen=seen)
+    redactor = _secrets_of(looked_at)
     for session in looked_at:
-        for kind, fact, message_id in _facts(session):
+        for kind, fact, message_id in _facts(session, redactor):
             key = (kind, fact if kind == "command" else re.sub(r"[.!。!\s]+\Z", "", normal(fact)))
             words.setdefault(key, fact)
             source = Source(session.id, message_id)
@@ -110,7 +111,7 @@ def suggest(
     if llm is None or not looked_at:
         return Suggestions(found)
     try:
-        return Suggestions(memory_model.ask(found, looked_at, llm, may_be_kept=_may_be_kept))
+        return Suggestions(memory_model.ask(found, looked_at, llm, redactor=redactor, may_be_kept=_may_be_kept))
     except LlmError as error:
         told = Suggestions(found)
         told.failure = str(error)
@@ -123,10 +124,19 @@ def _is_enough(kind: str, sources: Sequence[Source]) -> bool:
     return kind == "preference" or len(sources) >= SEVERAL
 
 
-def _facts(session: Session) -> Iterator[tuple[str, str, str]]:
+def _secrets_of(sessions: Sequence[Session]) -> Redactor:
+    """A redactor that has met what is said and called in `sessions`: a secret told in one place is known in all."""
+    redactor = Redactor()
+    for session in sessions:
+        for message in session.messages:
+            redactor.value([typed_text(message), *(call.args for call in message.tool_calls)])
+    return redactor
+
+
+def _facts(session: Session, redactor: Redactor) -> Iterator[tuple[str, str, str]]:
     """Kind, words and message id of what may be worth keeping."""
     for message in prompts(session.messages):
-        for sentence in sentences(typed_text(message)):
+        for sentence in sentences(redactor.known(redactor.text(typed_text(message)))):
             fact = clean_line(sentence)
             kind = "correction" if (begin := _CORRECTION.match(fact)) else "preference"
             if begin:
@@ -137,7 +147,7 @@ def _facts(session: Session) -> Iterator[tuple[str, str, str]]:
                 yield kind, fact, message.id
     for message in session.messages:
         for call in message.tool_calls:
-            command = _command(call)
+            command = redactor.known(_command(call) or "")
             if command and _worked(call) and _may_be_kept(command):
                 yield "command", command, message.id
 
@@ -155,7 +165,8 @@ def _worked(call: ToolCall) -> bool:
 
 def _may_be_kept(fact: str) -> bool:
     """Neither empty, a task, momentary, an import nor a secret."""
-    return 2 < len(fact) <= LONGEST and "@" not in fact and momentary(fact) is None and Redactor().text(fact) == fact
+    plain = "@" not in fact and not PLACEHOLDER.search(fact) and Redactor().text(fact) == fact
+    return 2 < len(fact) <= LONGEST and plain and momentary(fact) is None
 
 
 def look_through(

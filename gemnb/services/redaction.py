@@ -29,6 +29,8 @@ _PATTERNS = (
 _SECRET_NAME = re.compile(
     r"(?i).*(?:api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|secret|passw(?:or)?d|pwd)\Z|token\Z"
 )
+SHORTEST = 6
+"""Characters of a secret that is looked for wherever it stands; a shorter one may be a word."""
 _HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\+Users\\+)[^\s/\\:\"'<>|]+")
 
 
@@ -42,6 +44,10 @@ class Replacement:
 
     def __str__(self) -> str:
         return f"{self.placeholder} ({self.kind}, {self.count}×)"
+
+
+PLACEHOLDER = re.compile(r"<(?:private-key|key|token|password|secret|home)-\d+")
+"""What stands where a secret was, up to its end, which may be cut off as punctuation."""
 
 
 class Redactor:
@@ -73,6 +79,19 @@ class Redactor:
         if self._homes:
             text = self._homes.sub(lambda match: self._placeholder("home", match[0]), text)
         return _HOMES.sub(lambda match: self._placeholder("home", match[0]), text)
+
+    def known(self, text: str) -> str:
+        """`text` without the secrets that were met so far, where nothing around them says what they are either.
+
+        >>> redactor = Redactor()
+        >>> told = redactor.text("password=hunter22")
+        >>> redactor.known("log in with hunter22")
+        'log in with <secret-1>'
+        """
+        for (kind, secret), name in self._known.items():
+            if kind != "home" and len(secret) >= SHORTEST:
+                text = text.replace(secret, name)
+        return text
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets; a text under a name like `password` is one whatever it looks like."""
