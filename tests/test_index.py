@@ -7,18 +7,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import NOW, TALK, header, to_bytes, tree, user
+from support import NOW, TALK, gemini, header, to_bytes, tree, user
 
 import gemnb
+from gemnb.model.ledger import Ledger
 from gemnb.model.session import SessionInfo
 from gemnb.services.doctor import examine
-from gemnb.store import rows
+from gemnb.store import ledgers, rows
 from gemnb.store.index import Index
 from gemnb.store.paths import index_file
 
@@ -40,18 +43,30 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the files that listings read."""
+    """Names of the files that listings and tables read."""
     found: list[str] = []
-    real = rows._read
-    monkeypatch.setattr(rows, "_read", lambda path, status: found.append(path.name) or real(path, status))
+    for module in (rows, ledgers):
+        read = lambda path, status, real=module._read, **how: found.append(path.name) or real(path, status, **how)  # noqa: E731
+        monkeypatch.setattr(module, "_read", read)
     return found
 
 
 def without(ws: gemnb.Workspace) -> list[SessionInfo]:
     """The listing that knows of no index."""
+    return unaided(ws).sessions(hidden=True)
+
+
+def unaided(ws: gemnb.Workspace) -> gemnb.Workspace:
+    """A workspace that knows of no index."""
     other = gemnb.open_workspace(ws.root, home=ws.home, clock=lambda: NOW)
     other.index.on = False
-    return other.sessions(hidden=True)
+    return other
+
+
+def billed(ws: gemnb.Workspace, *, calls: bool) -> list[tuple[SessionInfo, Ledger]]:
+    """Every session with its ledger; calls are compared where they were asked for."""
+    told = ws.ledgers(calls=calls)
+    return [(row, ledger if calls else replace(ledger, calls=None)) for row, ledger in told]
 
 
 @pytest.mark.usefixtures("later")
@@ -138,6 +153,65 @@ def test_words_of_what_is_gone_go(ws: gemnb.Workspace, write_session: Write) -> 
     assert b"zanzibar" not in index_file().read_bytes()
 
 
+TABLES = (gemnb.messages_df, gemnb.sessions_df, gemnb.usage_df, gemnb.tool_calls_df)
+CALLED = gemini("g2", "Listed.", toolCalls=[{"id": "c", "name": "ls", "args": {"dir": "."}, "status": "error"}])
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_a_table_reads_what_did_not_change_once(
+    ws: gemnb.Workspace, write_session: Write, reads: list[str], table: Callable[[gemnb.Workspace], pd.DataFrame]
+) -> None:
+    path = write_session(header(), *TALK, CALLED)
+    first = table(ws)
+
+    again = table(gemnb.open_workspace(ws.root, home=ws.home, clock=lambda: NOW))
+    ws.sessions()
+
+    assert reads == [path.name]
+    pd.testing.assert_frame_equal(again, first)
+    pd.testing.assert_frame_equal(table(unaided(ws)), first)
+
+
+@pytest.mark.usefixtures("later")
+def test_calls_are_measured_when_they_are_asked_for(
+    ws: gemnb.Workspace, write_session: Write, reads: list[str]
+) -> None:
+    write_session(header(), *TALK, CALLED)
+    gemnb.messages_df(ws)
+
+    assert gemnb.tool_calls_df(ws)["args_chars"].to_list() == [12]
+    assert len(reads) == 2
+    gemnb.messages_df(ws), gemnb.tool_calls_df(ws)
+    assert len(reads) == 2
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("gone", [lambda path: path.unlink(), lambda path: path.write_bytes(to_bytes(header()))])
+def test_what_was_said_goes_with_the_session(
+    ws: gemnb.Workspace, write_session: Write, gone: Callable[[Path], object]
+) -> None:
+    path = write_session(header(), *TALK, gemini("g2", "zanzibar"))
+    gemnb.messages_df(ws)
+    assert b"zanzibar" in index_file().read_bytes()
+    assert index_file().stat().st_mode & 0o777 == 0o600
+
+    gone(path)
+    ws.sessions()
+
+    assert b"zanzibar" not in index_file().read_bytes()
+
+
+@pytest.mark.usefixtures("later")
+def test_switched_off_no_table_is_kept(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), *TALK)
+    ws.index.on = False
+
+    gemnb.messages_df(ws)
+
+    assert not index_file().exists()
+
+
 @pytest.mark.usefixtures("later")
 def test_another_version_is_dropped(
     ws: gemnb.Workspace, write_session: Write, reads: list[str], monkeypatch: pytest.MonkeyPatch
@@ -188,18 +262,23 @@ def test_a_damaged_index_is_made_anew(
 
 
 @EACH_TIME
-@given(at=st.integers(-60, 160) | st.integers(-12_000, 12_000), bits=st.integers(1, 255))
+@given(
+    at=st.integers(-60, 160) | st.integers(-12_000, 12_000),
+    bits=st.integers(1, 255),
+    word=st.sampled_from([b"How many rivers", b"There are forty-two."]),
+)
 def test_no_byte_of_the_index_is_believed(
-    ws: gemnb.Workspace, write_session: Write, monkeypatch: pytest.MonkeyPatch, at: int, bits: int
+    ws: gemnb.Workspace, write_session: Write, monkeypatch: pytest.MonkeyPatch, at: int, bits: int, word: bytes
 ) -> None:
     ws.index.drop()
     write_session(header(), *TALK)
     monkeypatch.setattr(rows, "SETTLED_NS", -LATER)
-    first = ws.sessions()
+    first, told = ws.sessions(), billed(ws, calls=False)
     data = bytearray(index_file().read_bytes())
-    data[(data.index(b"How many rivers") + at) % len(data)] ^= bits
+    data[(data.index(word) + at) % len(data)] ^= bits
     index_file().write_bytes(data)
 
+    assert billed(ws, calls=False) == told
     assert ws.sessions() == first
 
 
@@ -256,7 +335,7 @@ def test_a_locked_index_is_done_without(
 
 LISTING = """
 import sys, time, gemnb
-from gemnb.store import rows
+from gemnb.store import ledgers, rows
 rows.SETTLED_NS = -10**10
 for _ in range(20):
     ws = gemnb.open_workspace(sys.argv[1], home=sys.argv[2])
@@ -346,10 +425,14 @@ def moved_on(path: Path, before: os.stat_result | None) -> None:
 
 @pytest.mark.parametrize("settled", [True, False])
 @EACH_TIME
-@given(steps=STEPS)
+@given(steps=STEPS, asked=st.lists(st.booleans(), max_size=3))
 def test_on_and_off_are_equal_after_anything(
-    tmp_path_factory: pytest.TempPathFactory, settled: bool, steps: list[tuple[str, str, list[Any], int]]
+    tmp_path_factory: pytest.TempPathFactory,
+    settled: bool,
+    steps: list[tuple[str, str, list[Any], int]],
+    asked: list[bool],
 ) -> None:
+    """Listings and ledgers, with calls and without, in any order."""
     base = tmp_path_factory.mktemp("store")
     chats = base / "home" / ".gemini" / "tmp" / "app" / "chats"
     chats.mkdir(parents=True)
@@ -364,6 +447,8 @@ def test_on_and_off_are_equal_after_anything(
             step(what, path, lines, at)
             if settled:
                 moved_on(path, before)
+            for calls in asked:
+                assert billed(ws, calls=calls) == billed(unaided(ws), calls=calls)
             assert ws.sessions(hidden=True) == without(ws)
 
 

@@ -156,5 +156,5 @@ def call_rows(sessions: Iterable[SessionRow]) -> Iterator[CallRow]:
     """The tool calls of each session; they were measured."""
     for row in sessions:
         ledger = row.ledger
-        for place, call in ledger.calls:
+        for place, call in ledger.calls or ():
             yield CallRow(row, ledger.ids[place], ledger.times[place], place < ledger.live, call)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gemnb.model.outcome import NOTED
 from gemnb.model.records import LARGEST_COUNT, TOKEN_KINDS, JsonObject, Tokens, parse_time, text_of
@@ -60,6 +60,10 @@ class Told(Spoken, Protocol):
     def extra(self) -> JsonObject: ...
 
 
+if TYPE_CHECKING:
+    Counts = array[int]
+else:
+    Counts = array  # Python 3.11 has no `array[int]` at run time
 ABSENT, ODD = -1, -2
 """Stand among counts, which are never less than nothing, for one that is not there and for something that is none."""
 
@@ -90,9 +94,9 @@ class Ledger:
     models: list[str | None]
     texts: list[str]
     outcomes: list[str | None]
-    turns: array[int]
+    turns: Counts
     """Like any count of a ledger, `ABSENT` where there is none."""
-    counts: dict[str, array[int]]
+    counts: dict[str, Counts]
     """Of each kind of token; `ODD` where the file has something else."""
     paid: list[int]
     """Places of the messages that were paid for: their file tells a count."""
@@ -104,8 +108,8 @@ class Ledger:
     """In the talk."""
     tool_errors: int
     """Of these, with status `error`."""
-    calls: list[tuple[int, Call]]
-    """Each with the place of its message; only where they were asked for."""
+    calls: list[tuple[int, Call]] | None
+    """Each with the place of its message; None where they were not asked for."""
     rewound: int
     """Rewinds."""
     compressions: int
@@ -160,7 +164,7 @@ def make_ledger(
         tool_errors=made.count("error"),
         calls=[(place, _measured(call)) for place, message in enumerate(told) for call in message.tool_calls or ()]
         if calls
-        else [],
+        else None,
         rewound=sum(kind == "rewind" for kind, _, _ in cuts),
         compressions=_compressions(cuts, live),
     )
@@ -183,7 +187,7 @@ def _measured(call: Any) -> Call:
     return call if isinstance(call, Call) else measured(call)
 
 
-def _counts(told: Sequence[Tokens | None], odd: Mapping[int, JsonObject], kind: str) -> array[int]:
+def _counts(told: Sequence[Tokens | None], odd: Mapping[int, JsonObject], kind: str) -> Counts:
     get = attrgetter(kind)
     counts = [None if tokens is None else get(tokens) for tokens in told]
     found = [ABSENT if count is None else count if 0 <= count <= LARGEST_COUNT else ODD for count in counts]

@@ -58,7 +58,8 @@ class Gemnb(Magics):
         help="At `%load_ext gemnb`: say in a line what retention would delete (notify), delete it (apply), or neither.",
     ).tag(config=True)
     index = Bool(
-        True, help="Remember what a listing read of a file until it changes: titles and prompts, in your cache folder."
+        True,
+        help="Remember what listings and tables read of a file until it changes: what was said, in your cache folder.",
     ).tag(config=True)
     trash_days = Int(30, min=0, help="Days that a deleted session can be brought back.").tag(config=True)
     max_rounds = Int(50, min=1, help="Requests that one prompt may cost because of tools.").tag(config=True)

@@ -1,7 +1,7 @@
-"""What listings read of unchanged files, in the person's cache folder: one SQLite file, never needed, never believed.
+"""What listings and tables read of unchanged files, in the person's cache folder: one SQLite file.
 
-Entries are bytes with a checksum. Whatever is wrong with the file costs time and nothing else: a damaged index is
-dropped and made anew, one that is locked or cannot be written is done without.
+It is never needed and never believed: entries are bytes with a checksum. Whatever is wrong with the file costs time and
+nothing else: a damaged index is dropped and made anew, one that is locked or cannot be written is done without.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from gemnb.store.paths import kind_of, private_folder
@@ -29,8 +30,10 @@ _PASSING = tuple(
 )
 """What SQLite says of a file that may be well and is out of reach; all else is damage."""
 _CHECK_BYTES = 4
+FILES, LEDGERS = "files", "ledgers"
+"""The tables: what a listing needs of a file; that, and what tables need."""
 _TABLE = """
-CREATE TABLE files (folder TEXT NOT NULL, name TEXT NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (folder, name))
+CREATE TABLE {} (folder TEXT NOT NULL, name TEXT NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (folder, name))
 WITHOUT ROWID
 """
 
@@ -51,15 +54,15 @@ class Index:
         """Whether it is used at all."""
         self._version = version
 
-    def read(self, folder: Path) -> dict[str, bytes]:
-        """The entries of `folder` by name; none where there is no index or it is of no use."""
+    def read(self, folder: Path, table: str = FILES) -> dict[str, bytes]:
+        """The entries of `folder` in a table by name; none where there is no index or it is of no use."""
         key = _key(folder)
         if not self.on or key is None or kind_of(self.path) != "file":
             return {}
 
         def rows(database: Connection) -> dict[str, bytes]:
             found = {}
-            for name, entry in database.execute("SELECT name, entry FROM files WHERE folder = ?", (key,)):
+            for name, entry in database.execute(f"SELECT name, entry FROM {table} WHERE folder = ?", (key,)):
                 value = entry[_CHECK_BYTES:]
                 if _check(value) == entry[:_CHECK_BYTES]:
                     found[name] = value
@@ -67,8 +70,17 @@ class Index:
 
         return self._use(rows) or {}
 
-    def write(self, folder: Path, entries: Mapping[str, bytes], *, gone: Iterable[str] = ()) -> None:
-        """Keep `entries` of `folder`, drop what is `gone` and all that is of folders that are no more."""
+    def write(
+        self,
+        folder: Path,
+        entries: Mapping[str, bytes],
+        *,
+        ledgers: Mapping[str, bytes] = MappingProxyType({}),
+        gone: Iterable[str] = (),
+    ) -> None:
+        """Keep `entries` and `ledgers` of `folder`; drop what is `gone`, or of another state of these files, or of
+        folders that are no more.
+        """
         key = _key(folder)
         if not self.on or key is None or not self._make():
             return
@@ -76,11 +88,13 @@ class Index:
         def change(database: Connection) -> None:
             database.execute("PRAGMA secure_delete = ON")  # words of a deleted session do not stay behind
             database.execute("BEGIN IMMEDIATE")
-            database.executemany("DELETE FROM files WHERE folder = ? AND name = ?", [(key, name) for name in gone])
-            kept = [(key, name, _check(value) + value) for name, value in entries.items() if _is_utf8(name)]
-            database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", kept)
-            for lost in [known for known in _folders(database) if kind_of(Path(known)) != "folder"]:
-                database.execute("DELETE FROM files WHERE folder = ?", (lost,))
+            dropped = [(key, name) for name in (*gone, *entries) if _is_utf8(name)]
+            for table, fresh in ((FILES, entries), (LEDGERS, ledgers)):
+                database.executemany(f"DELETE FROM {table} WHERE folder = ? AND name = ?", dropped)
+                kept = ((key, name, _check(value) + value) for name, value in fresh.items() if _is_utf8(name))
+                database.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", kept)
+                for lost in [known for known in _folders(database, table) if kind_of(Path(known)) != "folder"]:
+                    database.execute(f"DELETE FROM {table} WHERE folder = ?", (lost,))
             database.execute("COMMIT")
 
         self._use(change)
@@ -134,8 +148,9 @@ class Index:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("BEGIN IMMEDIATE")
         if not self._is_current(database):  # another process may have been first
-            database.execute("DROP TABLE IF EXISTS files")
-            database.execute(_TABLE)
+            for table in (FILES, LEDGERS):
+                database.execute(f"DROP TABLE IF EXISTS {table}")
+                database.execute(_TABLE.format(table))
             database.execute(f"PRAGMA user_version = {self._version:d}")
         database.execute("COMMIT")
 
@@ -161,9 +176,9 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _folders(database: Connection) -> Iterator[str]:
+def _folders(database: Connection, table: str) -> Iterator[str]:
     """Each folder that has entries, without a look at every entry."""
-    after = "SELECT min(folder) FROM files WHERE folder > ?"
+    after = f"SELECT min(folder) FROM {table} WHERE folder > ?"
     last = ""
     while (found := database.execute(after, (last,)).fetchone()[0]) is not None:
         yield found

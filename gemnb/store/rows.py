@@ -7,16 +7,15 @@ import pkgutil
 import stat
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from gemnb.model.ledger import Ledger, make_ledger
 from gemnb.model.progress import Progress, watched
 from gemnb.model.records import parse_time
 from gemnb.model.session import SessionInfo
@@ -26,15 +25,13 @@ from gemnb.store.codec import Line
 from gemnb.store.index import Index
 from gemnb.store.paths import is_session_name, kind_of
 from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, times_of
-from gemnb.store.tabled import settled, tabled_records
 from gemnb.store.titles import title_of
 
 MAKERS = (
-    "model/records.py",
-    "model/talk.py",
-    *(f"store/{n}.py" for n in ("brief", "codec", "journal", "replay", "rows", "titles", "typed")),
+    *(f"model/{n}.py" for n in ("ledger", "outcome", "records", "talk")),
+    *(f"store/{n}.py" for n in ("brief", "codec", "journal", "ledgers", "replay", "rows", "tabled", "titles", "typed")),
 )
-"""The code that a row comes from."""
+"""The code that a row and a ledger come from."""
 READING = "Reading sessions"
 SETTLED_NS = 2_000_000_000
 """A file that changed this shortly before it was read may change again without a new time: it is not remembered."""
@@ -81,63 +78,33 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progr
     latest = now + timedelta(days=1)
     rows: list[SessionInfo] = []
     fresh: dict[str, bytes] = {}
-    named = list(_named_files(folder))
+    named = list(named_files(folder))
     with _opened(folder / "chats") as chats:
         for name, path in watched(named, READING, progress):
             try:
                 status = os.lstat(path if chats is None else name, dir_fd=chats)
             except OSError as error:
-                rows.append(_unreadable(path, str(error)))
+                rows.append(unreadable(path, str(error)))
                 continue
             row = _remembered(known.pop(name, None), path, status)
             if row is None:
                 row = _read(path, status)
                 if index and row.started_at and is_settled(status, begun):
-                    fresh |= _packed(name, row, status)
+                    fresh |= packed(name, row, status)
             if row.last_updated and row.last_updated > latest:
-                row = _with_file_time(row, status.st_mtime)
+                row = with_file_time(row, status.st_mtime)
             rows.append(row)
     if index and (fresh or known):
         index.write(folder, fresh, gone=known)
     return rows
 
 
-def ledgers_of(
-    folder: Path, *, now: datetime, calls: bool, progress: Progress | None = None
-) -> Iterator[tuple[SessionInfo, Ledger | None]]:
-    """Every session file of a project's folder as a row that has no number yet, with its ledger; each is read once.
-
-    There is no ledger of a file that cannot be read. With `calls` each tool call is measured; else only told.
-    """
-    records = partial(tabled_records, calls=calls)
-    for _, path in watched(list(_named_files(folder)), READING, progress):
-        try:
-            status = os.lstat(path)
-            found = read_fold(path, records=records, steps=True)
-        except (OSError, ValueError) as error:
-            yield _unreadable(path, str(error)), None
-            continue
-        asked = list(prompts(found.live.values()))
-        row = _described(found, path, status, asked=asked)
-        if row.last_updated and row.last_updated > now + timedelta(days=1):
-            row = _with_file_time(row, status.st_mtime)
-        yield row, ledger_in(found, asked, calls=calls)
-
-
-def ledger_in(found: Fold, asked: Iterable[Line], *, calls: bool) -> Ledger:
-    """The ledger of a file, from its fold and its prompts."""
-    live = [settled(line) for line in found.live.values()]
-    paid = [settled(line) for line in found.known.values() if line.tokens and line.id not in found.live]
-    cuts = [(step.kind, [line.id or "" for line in step.before], step.after) for step in found.steps]
-    return make_ledger(live, paid, asked={line.id or "" for line in asked}, cuts=cuts, calls=calls)
-
-
 def session_files(folder: Path) -> Iterator[Path]:
     """Session files of a project's folder, by name: those of its own, then its sub-agents'."""
-    return (path for _, path in _named_files(folder))
+    return (path for _, path in named_files(folder))
 
 
-def _named_files(folder: Path) -> Iterator[tuple[str, Path]]:
+def named_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Each session file with what it is called from `chats/` on."""
     chats = folder / "chats"
     if kind_of(chats) != "folder":
@@ -179,8 +146,11 @@ def _remembered(entry: bytes | None, path: Path, status: os.stat_result) -> Sess
         had = _decode(entry)
     except msgspec.MsgspecError:
         return None
-    if had.stamp != stamp_of(status):
-        return None
+    return info_of(had, path) if had.stamp == stamp_of(status) else None
+
+
+def info_of(had: Remembered, path: Path) -> SessionInfo:
+    """The row of the file at `path`, as it was remembered."""
     return SessionInfo(
         id=had.id,
         title=had.title,
@@ -201,11 +171,15 @@ def _remembered(entry: bytes | None, path: Path, status: os.stat_result) -> Sess
     )
 
 
-def _packed(name: str, row: SessionInfo, status: os.stat_result) -> dict[str, bytes]:
+def remember(row: SessionInfo, status: os.stat_result) -> Remembered:
+    """`row` as the index keeps it."""
+    return Remembered(stamp_of(status), *[getattr(row, field) for field in Remembered.__struct_fields__[1:]])
+
+
+def packed(name: str, row: SessionInfo, status: os.stat_result) -> dict[str, bytes]:
     """The entry of one row; none where half a character is among its words."""
-    values = [getattr(row, field) for field in Remembered.__struct_fields__[1:]]
     try:
-        return {name: _encode(Remembered(stamp_of(status), *values))}
+        return {name: _encode(remember(row, status))}
     except UnicodeEncodeError:
         return {}
 
@@ -223,26 +197,27 @@ def is_settled(status: os.stat_result, at_ns: int | None = None) -> bool:
 
 def _read(path: Path, status: os.stat_result) -> SessionInfo:
     if not stat.S_ISREG(status.st_mode):
-        return _unreadable(path, "a link or a device, not a file")
+        return unreadable(path, "a link or a device, not a file")
     try:
         found = read_fold(path, records=brief_records)
-        return _described(found, path, status, asked=list(prompts(found.live.values())))
+        return described(found, path, status, asked=list(prompts(found.live.values())))
     except (OSError, ValueError) as error:
-        return _unreadable(path, str(error))
+        return unreadable(path, str(error))
 
 
-def _unreadable(path: Path, why: str) -> SessionInfo:
+def unreadable(path: Path, why: str) -> SessionInfo:
+    """The row of a file that cannot be read."""
     return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=why)
 
 
-def _with_file_time(row: SessionInfo, mtime: float) -> SessionInfo:
+def with_file_time(row: SessionInfo, mtime: float) -> SessionInfo:
     """`row`, whose last update lies in the future, with the file's own time in its place."""
     assert row.last_updated is not None  # its caller looks
     note = f"its lastUpdated ({row.last_updated:%Y-%m-%d}) lies in the future; the file's own time stands in"
     return replace(row, last_updated=datetime.fromtimestamp(mtime, row.last_updated.tzinfo), time_note=note)
 
 
-def _described(found: Fold, path: Path, status: os.stat_result, *, asked: Sequence[Line]) -> SessionInfo:
+def described(found: Fold, path: Path, status: os.stat_result, *, asked: Sequence[Line]) -> SessionInfo:
     """The row of one file, from its fold and its prompts; only what the file itself says."""
     started, updated = times_of(found, status.st_mtime)
     own_id = found.meta.get("session_id")

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from gemnb.errors import (
@@ -20,9 +21,10 @@ from gemnb.model.progress import Progress
 from gemnb.model.session import Session, SessionInfo
 from gemnb.store import replay
 from gemnb.store.index import Index
+from gemnb.store.ledgers import ledgers_of
 from gemnb.store.paths import artifacts, kind_of, short_id_of
 from gemnb.store.replay import id_from_name
-from gemnb.store.rows import ledgers_of, rows_of, session_files
+from gemnb.store.rows import rows_of, session_files
 
 Clock = Callable[[], datetime]
 Dangers = dict[str, dict[Path, str]]
@@ -93,9 +95,8 @@ class SessionStore:
 
         With `calls` each tool call is measured; else only its end is told.
         """
-        now = self._clock()
-        told = self._progress()
-        found = [r for folder in self.folders for r in ledgers_of(folder, now=now, calls=calls, progress=told)]
+        read = partial(ledgers_of, index=self._index, now=self._clock(), calls=calls, progress=self._progress())
+        found = [one for folder in self.folders for one in read(folder)]
         ledgers = {row.path: ledger for row, ledger in found}
         shown, rest = arranged((row for row, _ in found), current=current)
         return [(row, ledger) for row in (*shown, *rest) if row.state != "unreadable" and (ledger := ledgers[row.path])]

@@ -25,10 +25,10 @@ from gemnb.services.projection import history
 from gemnb.services.retention_policy import policy_of
 from gemnb.store.brief import brief_records
 from gemnb.store.journal import parse_json, parse_lines, to_line
+from gemnb.store.ledgers import ledger_in
 from gemnb.store.paths import is_slug
 from gemnb.store.projects import Projects, read_marker
 from gemnb.store.replay import Fold, read_fold, read_session
-from gemnb.store.rows import ledger_in
 from gemnb.store.settings import load_settings
 from gemnb.store.tabled import tabled_records
 

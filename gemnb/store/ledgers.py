@@ -1,0 +1,116 @@
+"""The session files of a folder as rows with their ledgers: read, or remembered where they did not change."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gemnb.model.ledger import Counts, Ledger, make_ledger
+from gemnb.model.progress import Progress, watched
+from gemnb.model.session import SessionInfo
+from gemnb.model.talk import prompts
+from gemnb.store.codec import Line
+from gemnb.store.index import LEDGERS, Index
+from gemnb.store.replay import Fold, read_fold
+from gemnb.store.rows import (
+    READING,
+    Remembered,
+    described,
+    info_of,
+    is_settled,
+    named_files,
+    packed,
+    remember,
+    stamp_of,
+    unreadable,
+    with_file_time,
+)
+from gemnb.store.tabled import settled, tabled_records
+
+
+class Kept(msgspec.Struct, array_like=True, gc=False):
+    """A row and its ledger as the index keeps them."""
+
+    row: Remembered
+    ledger: Ledger
+
+
+def ledgers_of(
+    folder: Path, *, index: Index | None, now: datetime, calls: bool, progress: Progress | None = None
+) -> list[tuple[SessionInfo, Ledger | None]]:
+    """Every session file of a project's folder as a row that has no number yet, with its ledger; each is read once.
+
+    There is no ledger of a file that cannot be read. With `calls` each tool call is measured; else only told.
+    """
+    known = index.read(folder, LEDGERS) if index else {}
+    begun = time.time_ns()
+    found: list[tuple[SessionInfo, Ledger | None]] = []
+    rows: dict[str, bytes] = {}
+    fresh: dict[str, bytes] = {}
+    for name, path in watched(list(named_files(folder)), READING, progress):
+        try:
+            status = os.lstat(path)
+            kept = _kept(known.pop(name, None), status, calls=calls)
+            row, ledger = (info_of(kept.row, path), kept.ledger) if kept else _read(path, status, calls=calls)
+        except (OSError, ValueError) as error:
+            found.append((unreadable(path, str(error)), None))
+            continue
+        if index and not kept and is_settled(status, begun) and (entry := _packed(row, ledger, status)):
+            rows |= packed(name, row, status)
+            fresh[name] = entry
+        if row.last_updated and row.last_updated > now + timedelta(days=1):
+            row = with_file_time(row, status.st_mtime)
+        found.append((row, ledger))
+    if index and (fresh or known):
+        index.write(folder, rows, ledgers=fresh, gone=known)
+    return found
+
+
+def ledger_in(found: Fold, asked: Iterable[Line], *, calls: bool) -> Ledger:
+    """The ledger of a file, from its fold and its prompts."""
+    live = [settled(line) for line in found.live.values()]
+    paid = [settled(line) for line in found.known.values() if line.tokens and line.id not in found.live]
+    cuts = [(step.kind, [line.id or "" for line in step.before], step.after) for step in found.steps]
+    return make_ledger(live, paid, asked={line.id or "" for line in asked}, cuts=cuts, calls=calls)
+
+
+def _read(path: Path, status: os.stat_result, *, calls: bool) -> tuple[SessionInfo, Ledger]:
+    found = read_fold(path, records=partial(tabled_records, calls=calls), steps=True)
+    asked = list(prompts(found.live.values()))
+    return described(found, path, status, asked=asked), ledger_in(found, asked, calls=calls)
+
+
+def _kept(entry: bytes | None, status: os.stat_result, *, calls: bool) -> Kept | None:
+    """What `entry` holds; None where it is none, or of a file that is another by now, or lacks the calls."""
+    if entry is None:
+        return None
+    try:
+        kept: Kept = _decode(entry)
+    except msgspec.MsgspecError:
+        return None
+    lacks = calls and kept.ledger.calls is None
+    return None if lacks or kept.row.stamp != stamp_of(status) else kept
+
+
+def _packed(row: SessionInfo, ledger: Ledger, status: os.stat_result) -> bytes | None:
+    """The entry of one ledger; None where half a character is among its words."""
+    try:
+        return _encode(Kept(remember(row, status), ledger))
+    except UnicodeEncodeError:
+        return None
+
+
+def _counts(_: type, value: Any) -> Counts:
+    return array("q", value)
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=array.tobytes).encode
+_decode = msgspec.msgpack.Decoder(Kept, dec_hook=_counts).decode
