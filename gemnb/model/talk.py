@@ -142,6 +142,22 @@ def clean_line(text: str) -> str:
     return " ".join(HALF.sub("\ufffd", UNSEEN.sub("", text)).split())
 
 
+_WRITTEN_OUT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff"
+    "\U000e0000-\U000e007f]"
+)
+"""What would be written and not seen; the line end is told apart."""
+
+
+def visible(text: str) -> str:
+    """`text` with control, bidi and other characters that are not seen written out; line ends stay.
+
+    >>> visible("two\\n lines\\x1b[31m")
+    'two\\n lines<U+001B>[31m'
+    """
+    return _WRITTEN_OUT.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
+
+
 def has_other_part(content: MessageContent) -> bool:
     """Whether `content` has a part that is neither text nor a thought: a call, a response, a picture, a file."""
     if not content or isinstance(content, str):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from gemnb.model.talk import clean_line
+from gemnb.model.talk import clean_line, visible
 from gemnb.notebook.plain import printable
 
 if TYPE_CHECKING:  # values are known by name: their modules are loaded with the first one
@@ -149,7 +149,7 @@ def deleted_html(deleted: Deleted) -> str:
 
 def inbox_html(inbox: Inbox) -> str:
     """Each proposal as a coloured diff; the signs at the line starts tell the same without colour."""
-    from gemnb.services.memory_inbox import NONE, visible
+    from gemnb.services.memory_inbox import NONE
 
     notes = "".join(f"<p>{_code(visible(note))}</p>" for note in inbox.notes)
     if not inbox:
@@ -158,8 +158,6 @@ def inbox_html(inbox: Inbox) -> str:
 
 
 def _proposal_html(proposal: Proposal) -> str:
-    from gemnb.services.memory_inbox import visible
-
     if proposal.problem:
         told = f'<p style="{ALERT}">cannot be applied: {escape(visible(proposal.problem))}</p>'
     else:

@@ -12,7 +12,8 @@ from gemnb.errors import MemoryFileError
 from gemnb.model.talk import clean_line
 from gemnb.services.audit_facts import normal
 from gemnb.services.memory_edit import changing
-from gemnb.services.memory_inbox import NEW, Proposal, read_inbox
+from gemnb.services.memory_inbox import Proposal, read_inbox
+from gemnb.services.memory_patch import NEW
 from gemnb.store.files import create, write_whole
 from gemnb.store.journal import open_regular
 from gemnb.store.paths import kind_of
