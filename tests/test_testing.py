@@ -6,6 +6,7 @@ import doctest
 
 import pytest
 
+import gemnb.model.shown
 import gemnb.model.talk
 import gemnb.model.turns
 import gemnb.testing
@@ -15,7 +16,9 @@ from gemnb.services.answer import Answer
 from gemnb.testing import ScriptedLlm
 
 
-@pytest.mark.parametrize("module", [gemnb.testing, gemnb.model.turns, gemnb.model.talk], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module", [gemnb.testing, gemnb.model.turns, gemnb.model.shown, gemnb.model.talk], ids=lambda m: m.__name__
+)
 def test_examples_in_docstrings_run(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gemnb.model.records import Message
-from gemnb.model.talk import clean_line, is_resumable, prompts, without_context
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import is_resumable, prompts, without_context
 from gemnb.store.titles import age_of, title_of
 
 

@@ -15,7 +15,7 @@ from functools import cache, partial, wraps
 from html import escape
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from gemnb.frames.draw import AMBER, BLUE, COLOURS, FAINT, GREY, INK, PURPLE, RE
 from gemnb.frames.usage import KEYS, NO_MODEL, SUMS
 from gemnb.model.records import Message, as_count, parse_time
 from gemnb.model.session import Session
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 
 if TYPE_CHECKING:
     import pandas as pd

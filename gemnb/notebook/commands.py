@@ -85,7 +85,7 @@ class Checkpointed:
     rows: tuple[Checkpoint, ...]
 
     def __repr__(self) -> str:
-        from gemnb.model.talk import clean_line
+        from gemnb.model.shown import clean_line
 
         told = [f"{clean_line(row.tag)}  ({row.saved_at:%Y-%m-%d %H:%M} UTC)" for row in self.rows]
         return "\n".join(told) or "No checkpoints yet: `%resume save TAG` makes one."

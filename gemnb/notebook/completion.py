@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from gemnb.errors import GemnbError
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 from gemnb.notebook.arguments import commands, options
 from gemnb.notebook.prefix import full_name
 

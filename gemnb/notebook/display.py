@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from gemnb.model.talk import clean_line, visible
+from gemnb.model.shown import clean_line, visible
 from gemnb.notebook.plain import printable
 
 if TYPE_CHECKING:  # values are known by name: their modules are loaded with the first one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemnb.model.talk import HALF, UNSEEN
+from gemnb.model.shown import HALF, UNSEEN
 
 
 def printable(text: str) -> str:

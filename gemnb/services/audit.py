@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 from gemnb.model.turns import Turn
 from gemnb.services.audit_facts import KINDS, NEGATION, Fact, facts_of, normal, sentences
 

@@ -10,7 +10,8 @@ from html import escape
 from gemnb.model.cost import Price
 from gemnb.model.records import JsonObject, Part, parse_time
 from gemnb.model.session import Session, SessionInfo
-from gemnb.model.talk import clean_line, prompts, typed_text
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import prompts, typed_text
 from gemnb.services.export import Entry, entries_of, shown
 from gemnb.services.export_html import label_of, part_html, picture_of
 from gemnb.services.listing import notes_of

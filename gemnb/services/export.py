@@ -12,7 +12,7 @@ from typing import Any
 from gemnb.errors import ExportError
 from gemnb.model.progress import Progress, watched
 from gemnb.model.records import JsonObject, Message, Part
-from gemnb.model.talk import HALF, UNSEEN, clean_line
+from gemnb.model.shown import HALF, UNSEEN, clean_line
 from gemnb.model.turns import Turn, merged_contents
 from gemnb.services.markdown import safe_markdown
 from gemnb.services.projection import history

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from gemnb.model.records import Message
 from gemnb.model.session import SessionInfo
-from gemnb.model.talk import clean_line, prompts, typed_text
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import prompts, typed_text
 from gemnb.services.search import Hit
 from gemnb.store.titles import age_of, shorten
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gemnb.model.talk import HALF, UNSEEN
+from gemnb.model.shown import HALF, UNSEEN
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

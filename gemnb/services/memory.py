@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gemnb.errors import MemoryFileError
-from gemnb.model.talk import visible
+from gemnb.model.shown import visible
 from gemnb.services.memory_edit import add_fact, read_bytes
 from gemnb.services.memory_files import USUAL, MemoryFile, MemoryReader
 from gemnb.services.memory_inbox import Inbox, Proposal, apply_proposal, dismiss_proposal, pick, read_inbox

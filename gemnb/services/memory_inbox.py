@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemnb.errors import MemoryFileError
-from gemnb.model.talk import clean_line, visible
+from gemnb.model.shown import clean_line, visible
 from gemnb.services.memory_edit import changing
 from gemnb.services.memory_patch import Patch
 from gemnb.store.files import all_or_none

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gemnb.errors import LlmError
 from gemnb.model.session import Session
-from gemnb.model.talk import clean_line, prompts, typed_text
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import prompts, typed_text
 from gemnb.model.turns import Turn
 from gemnb.services.llm import Llm
 from gemnb.services.memory_propose import Source, Suggestion

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gemnb.errors import MemoryFileError
-from gemnb.model.talk import visible
+from gemnb.model.shown import visible
 from gemnb.services.memory_edit import UTF16, check_size, is_utf16, read_bytes
 from gemnb.store.paths import kind_of
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemnb.errors import MemoryFileError
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 from gemnb.services.audit_facts import normal
 from gemnb.services.memory_edit import changing
 from gemnb.services.memory_inbox import Proposal, read_inbox

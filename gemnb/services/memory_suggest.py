@@ -12,7 +12,8 @@ from pathlib import Path
 from gemnb.errors import LlmError, UnreadableSessionError
 from gemnb.model.records import ToolCall
 from gemnb.model.session import Session, SessionInfo
-from gemnb.model.talk import clean_line, prompts, typed_text
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import prompts, typed_text
 from gemnb.services import memory_model
 from gemnb.services.audit_facts import normal, sentences
 from gemnb.services.llm import Llm

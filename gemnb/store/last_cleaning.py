@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 from gemnb.store.files import write_whole
 from gemnb.store.paths import kind_of, private_folder
 

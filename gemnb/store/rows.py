@@ -19,7 +19,8 @@ import msgspec
 from gemnb.model.progress import Progress, watched
 from gemnb.model.records import parse_time
 from gemnb.model.session import SessionInfo
-from gemnb.model.talk import clean_line, is_resumable, is_resumable_to_client, prompts, standing, typed_text
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import is_resumable, is_resumable_to_client, prompts, standing, typed_text
 from gemnb.store.brief import brief_records
 from gemnb.store.codec import Line
 from gemnb.store.index import Index

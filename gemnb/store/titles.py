@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from gemnb.model.talk import EMPTY_TITLE, clean_line
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import EMPTY_TITLE
 
 LONGEST_TITLE = 100
 """Graphemes; a longer title is cut to `CUT_TITLE` and three dots."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gemnb.model.talk import clean_line
+from gemnb.model.shown import clean_line
 from gemnb.store.journal import open_regular
 from gemnb.store.moving import drop, reason, same
 from gemnb.store.paths import kind_of

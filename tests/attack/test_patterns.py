@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gemnb.model.talk import clean_line, without_context
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import without_context
 from gemnb.model.turns import Turn
 from gemnb.services.audit import audit
 from gemnb.services.audit_facts import facts_of_text, normal

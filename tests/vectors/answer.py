@@ -15,7 +15,8 @@ from compression_command import curated
 
 from gemnb.errors import GemnbError, NoSessionsError
 from gemnb.model.records import parse_time, text_of
-from gemnb.model.talk import EMPTY_TITLE, clean_line, is_resumable, prompts
+from gemnb.model.shown import clean_line
+from gemnb.model.talk import EMPTY_TITLE, is_resumable, prompts
 from gemnb.services import projection, retention
 from gemnb.services.memory import load_memory
 from gemnb.services.memory_files import git_root
