@@ -101,6 +101,92 @@ def test_the_client_deletes_what_we_said_it_would(client: Client) -> None:
     assert [id for _, _, id in client.sessions()] == [row.id for row in ws.sessions()]
 
 
+def shapes(client: Client) -> dict[str, list[Path]]:
+    """Stores that people have: each by its name, with the files that it is made of."""
+    (chats,) = (client.home / ".gemini/tmp").glob("*/chats")
+    context = {"text": "<session_context>today</session_context>"}
+    set_ = {"id": "u1", "timestamp": "2026-05-01T10:00:05.000Z", "type": "user", "content": [context]}
+    made = {
+        "whole and young": [write(client, 1, days=2)],
+        "expired": [write(client, 2, days=31)],
+        "a day before it expires": [write(client, 3, days=29)],
+        "a start-up twin": [write(client, 4, days=2), write(client, 4, days=1, talk=(), minute=1)],
+        "only injected context": [write(client, 5, days=2, talk=[{"$set": {"messages": [set_]}}])],
+        "a torn last line": [write(client, 6, days=2)],
+        "a torn header": [write(client, 7, days=2)],
+        "an empty file": [write(client, 8, days=2)],
+        "rewound to nothing": [write(client, 9, days=2, talk=[*TALK, {"$rewindTo": "no such message"}])],
+        "only an answer": [write(client, 10, days=2, talk=TALK[1:])],
+        "the older form": [write(client, 11, days=2, name="session-2026-05-01T00-00-0000000b.json")],
+        "the older form, expired": [write(client, 12, days=40, name="session-2026-05-01T00-00-0000000c.json")],
+        "a namesake that is expired": [write(client, 13, days=2), write(client, 13, days=50, minute=1)],
+        "no start": [write(client, 14, days=2, startTime=None)],
+        "expired by the messages alone": [
+            write(client, 15, days=2, talk=[{**line, "timestamp": "2020-01-01T00:00:00Z"} for line in TALK])
+        ],
+        "emptied by a second header": [write(client, 16, days=2)],
+        "blank lines before": [write(client, 17, days=2)],
+        "a picture alone": [
+            write(client, 18, days=2, talk=[user("u1", [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}])])
+        ],
+        "a name of its own": [write(client, 19, days=40, name="notes-0000-0000-00000013.jsonl")],
+        "an error alone": [write(client, 20, days=2, talk=[{**TALK[0], "type": "error", "content": "no"}])],
+    }
+    (last,) = made["a torn last line"]
+    last.write_bytes(last.read_bytes() + b'{"id":"u9","ty')
+    (head,) = made["a torn header"]
+    head.write_bytes(head.read_bytes()[40:])
+    (nothing,) = made["an empty file"]
+    nothing.write_bytes(b"")
+    for shape in ("the older form", "the older form, expired"):
+        (older,) = made[shape]
+        told = json.loads(older.read_text().splitlines()[0])
+        older.write_text(json.dumps({**told, "messages": TALK}))
+    (second,) = made["emptied by a second header"]
+    first_line = second.read_bytes().splitlines()[0]
+    second.write_bytes(second.read_bytes() + first_line + b"\n" + to_bytes({"$set": {"messages": [set_]}}))
+    (blank,) = made["blank lines before"]
+    blank.write_bytes(b"\n\n" + blank.read_bytes())
+    assert all(path.parent == chats for paths in made.values() for path in paths)
+    return made
+
+
+def configure(client: Client, retention: dict[str, Any]) -> None:
+    path = client.home / ".gemini" / "settings.json"
+    told = json.loads(path.read_text())
+    told["general"]["sessionRetention"] = retention
+    path.write_text(json.dumps(told))
+
+
+def test_of_each_shape_the_client_deletes_what_we_said(client: Client) -> None:
+    (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
+    made = shapes(client)
+    ws = gemnb.open_workspace(client.root, home=client.home)
+    doomed = set(ws.cleanup.endangered())
+    said = {shape: [path in doomed for path in paths] for shape, paths in made.items()}
+
+    starts(client, lambda: not any(path.exists() for path in doomed))
+
+    assert said == {shape: [not path.exists() for path in paths] for shape, paths in made.items()}
+    assert any(map(any, said.values())) and not all(map(any, said.values()))
+
+
+def test_of_each_shape_the_client_keeps_as_many_as_we_said(client: Client) -> None:
+    """The session that it begins counts, too, where it is begun before the cleaning looks; then one more goes."""
+    (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
+    made = shapes(client)
+    ws = gemnb.open_workspace(client.root, home=client.home)
+    said = []
+    for count in (8, 9):
+        configure(client, {"maxAge": "35d", "maxCount": count})
+        said.append(set(ws.cleanup.endangered()))
+
+    starts(client, lambda: True)  # once: each start adds a session
+
+    assert len(said[0] - said[1]) == 1
+    assert {path for paths in made.values() for path in paths if not path.exists()} in said
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -116,10 +202,7 @@ def test_the_client_deletes_what_we_said_it_would(client: Client) -> None:
 )
 def test_the_client_reads_the_settings_as_we_said(client: Client, settings: dict[str, Any]) -> None:
     (client.home / ".gemini/tmp/app/chats").mkdir(parents=True, exist_ok=True)
-    path = client.home / ".gemini" / "settings.json"
-    told = json.loads(path.read_text())
-    told["general"]["sessionRetention"] = settings
-    path.write_text(json.dumps(told))
+    configure(client, settings)
     made = [write(client, number, days=2 * number) for number in range(1, 5)]
     ws = gemnb.open_workspace(client.root, home=client.home)
     said = set(ws.cleanup.endangered())
