@@ -203,11 +203,16 @@ def test_what_was_said_goes_with_the_session(
 
 
 @pytest.mark.usefixtures("later")
-def test_switched_off_no_table_is_kept(ws: gemnb.Workspace, write_session: Write) -> None:
+def test_switched_off_no_table_is_kept(
+    ws: gemnb.Workspace, write_session: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_session(header(), *TALK)
     ws.index.on = False
+    for module, pack in ((rows, "packed"), (ledgers, "_packed")):
+        monkeypatch.setattr(module, pack, None)  # nor is anything made ready to be kept
 
     gemnb.messages_df(ws)
+    ws.sessions()
 
     assert not index_file().exists()
 

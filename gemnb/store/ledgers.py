@@ -50,6 +50,7 @@ def ledgers_of(
 
     There is no ledger of a file that cannot be read. With `calls` each tool call is measured; else only told.
     """
+    index = index if index and index.on else None
     known = index.read(folder, LEDGERS) if index else {}
     begun = time.time_ns()
     found: list[tuple[SessionInfo, Ledger | None]] = []

@@ -74,6 +74,7 @@ def rows_version() -> int:
 
 def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progress | None = None) -> list[SessionInfo]:
     """Every session file of a project's folder as a row that has no number yet; nothing in them raises."""
+    index = index if index and index.on else None
     known = index.read(folder) if index else {}
     begun = time.time_ns()
     latest = now + timedelta(days=1)
