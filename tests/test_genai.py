@@ -104,6 +104,13 @@ def test_a_failing_service_is_told_without_the_key(model_server: Any, reply: Any
     assert KEY not in str(told.value) and told.value.__cause__ is None
 
 
+def test_a_stand_in_for_a_key_leaves_words_whole(model_server: Any) -> None:
+    server = model_server([{"status": 429, "message": "You exceeded your next quota"}])
+
+    with pytest.raises(LlmError, match="exceeded your next quota"):
+        list(GenaiLlm(api_key="x", base_url=server.base_url, retries=1).stream([Turn.prompt("Hello")]))
+
+
 def test_a_service_that_is_not_there_is_told() -> None:
     llm = GenaiLlm(api_key=KEY, base_url="http://127.0.0.1:9", retries=1, timeout_s=2)
 

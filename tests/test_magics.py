@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -166,7 +167,7 @@ def test_a_failing_service_is_one_line_and_leaves_no_empty_answer(shell: Interac
         ("%sessions --search nothing-like-it", "Nothing was found: `%sessions --search WORDS --all`"),
         ("%sessions --df", SID),
         ("%sessions usage --by month", "108"),
-        ("%sessions retention", "0 of 1 sessions would go"),
+        ("%sessions retention", "0 of 1 sessions would go."),
         ("%sessions retention --apply", "0 sessions deleted, 1 kept"),
     ],
 )
@@ -176,6 +177,51 @@ def test_what_sessions_can_tell(shell: InteractiveShell, write_session: Write, c
     value, _ = run(shell, cell)
 
     assert words in shown(shell, value)["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "form", "words"),
+    [
+        (["%resume --new"], "text/plain", "no prompt yet"),
+        (["%resume --new"], "text/html", "no prompt yet<br>"),
+        (["%gemini Hello", "%resume latest"], "text/plain", "3 messages"),
+        (["%sessions retention"], "text/html", "<p>0 of 0 sessions would go.</p>"),
+        (["%resume --new", "%compress --dry-run"], "text/html", "<p>Would be: NOOP. There is nothing to compress.</p>"),
+    ],
+)
+def test_a_newcomer_reads_whole_sentences(shell: InteractiveShell, cells: list[str], form: str, words: str) -> None:
+    for cell in cells:
+        value, _ = run(shell, cell)
+
+    assert words in shown(shell, value)[form]
+
+
+def test_a_rewind_of_nothing_offers_no_number(shell: InteractiveShell) -> None:
+    run(shell, "%resume --new")
+
+    _, printed = run(shell, "%rewind 1")
+
+    assert "No message '1' in the talk" in printed and "1 to 0" not in printed
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_its_message_alone(shell: InteractiveShell) -> None:
+    ours, theirs = (warnings.formatwarning("Mind.", kind, "/a/file.py", 3) for kind in (GemnbWarning, UserWarning))
+
+    assert ours == "GemnbWarning: Mind.\n" and "/a/file.py:3" in theirs
+    shell.extension_manager.unload_extension("gemnb")
+    assert "/a/file.py:3" in warnings.formatwarning("Mind.", GemnbWarning, "/a/file.py", 3)
+
+
+def test_what_would_go_is_told_as_a_list(shell: InteractiveShell, write_session: Write, root: Path) -> None:
+    write_session(header(), user("u1", "Old <b>question</b>"), gemini("g1", "Yes"))
+    (root / ".gemini").mkdir()
+    (root / ".gemini/settings.json").write_text('{"general": {"sessionRetention": {"enabled": true, "maxAge": "2d"}}}')
+
+    value, _ = run(shell, "%sessions retention")
+
+    told = shown(shell, value)["text/html"]
+    assert "<ul><li>Old &lt;b&gt;question&lt;/b&gt; [" in told and "older than maxAge</li></ul>" in told
 
 
 def test_suggested_facts_wait_in_the_inbox(shell: InteractiveShell, write_session: Write, root: Path) -> None:

@@ -228,6 +228,7 @@ function render({ model, el }) {
   }
 
   function onKey(event) {
+    if (event.key !== "Shift") cellBefore = null;
     if (!isOurs(event)) return;
     event.stopPropagation();
     if (question.contains(event.target)) onQuestionKey(event);
@@ -236,13 +237,20 @@ function render({ model, el }) {
     else if (event.key === "Escape") list.focus();
   }
 
+  // The cell that had the keys when the browser was given them; null once it was used.
+  let cellBefore = null;
+
   // The application must not see our keys. Notebook 7 listens on the document in the capture phase, so only a listener
   // on the window comes first, and only an attribute on the focused element itself makes both applications pass it by.
   const guard = (event) => {
-    if (root.contains(event.target)) event.target.toggleAttribute("data-lm-suppress-shortcuts", isOurs(event));
+    if (!root.contains(event.target)) return;
+    // Who runs a notebook cell by cell meets the browser on the way: Shift+Enter then goes on, and does not run it again.
+    if (event.shiftKey && event.key === "Enter") cellBefore?.focus({ preventScroll: true });
+    event.target.toggleAttribute("data-lm-suppress-shortcuts", isOurs(event));
   };
 
   root.addEventListener("keydown", onKey);
+  root.addEventListener("pointerdown", () => { cellBefore = null; });
   root.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-action]");
     const row = event.target.closest?.("[role=option]");
@@ -265,7 +273,9 @@ function render({ model, el }) {
   // Only a live kernel answers `ready`, and only once: a page that is loaded again, or someone typing, keeps the focus.
   const onMessage = (message) => {
     const typed = document.activeElement?.closest?.(".cm-content")?.textContent;
-    if (message.do === "focus" && !typed) list.focus({ preventScroll: true });
+    if (message.do !== "focus" || typed) return;
+    cellBefore = el.closest?.(".jp-Notebook")?.querySelector(".jp-Cell.jp-mod-active") ?? null;
+    list.focus({ preventScroll: true });
   };
   model.on("msg:custom", onMessage);
   drawBar(); drawPreview(); drawQuestion(); reveal(); drawCard();

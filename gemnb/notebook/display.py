@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # values are known by name: their modules are loaded with the
     from gemnb.frames.draw import Chart
     from gemnb.notebook.stream import ShownReply
     from gemnb.services.chat import Chat, Reply
+    from gemnb.services.compression import Compression
     from gemnb.services.listing import SessionList
     from gemnb.services.memory_inbox import Inbox, Proposal
     from gemnb.store.recorder import RecordingHealth
@@ -111,10 +113,10 @@ def _marks(sessions: SessionList, row: Any) -> str:
 
 def chat_html(chat: Chat) -> str:
     """A chat by its last prompt, and whether it is being saved."""
+    asked = f": <i>{escape(clean_line(chat.last_prompt)[:200])}</i>" if chat.last_prompt else ""
     go_on = _code("Go on with `%%gemini`.")
     return (
-        f"<p><b>Session <code>{escape(clean_line(chat.session_id)[:8])}</code></b>, {len(chat.messages)} messages: "
-        f"<i>{escape(clean_line(chat.last_prompt)[:200])}</i><br>"
+        f"<p><b>Session <code>{escape(clean_line(chat.session_id)[:8])}</code></b>, {chat.size}{asked}<br>"
         f"{recording_html(chat.recording)} {go_on}</p>"
     )
 
@@ -135,6 +137,21 @@ def reply_html(reply: Reply) -> str:
 def shown_html(reply: ShownReply) -> str:
     """The line on how it went, the text being on the page."""
     return f'<small style="{MUTED}">{escape(repr(reply))}</small>'
+
+
+def compression_html(result: Compression) -> str:
+    """What came of it, and the account of what the summary lost."""
+    words, *_ = str(result).split("\n", 1)
+    return f"<p>{_code(words)}</p>{result.audit._repr_html_() if result.audit.findings else ''}"
+
+
+def told_html(value: object) -> str:
+    """What a value tells, broken between words: a paragraph for each line, and what is set in below it as a list."""
+    told = []
+    for line in str(value).splitlines():
+        text = _code(clean_line(line.strip()))
+        told.append(f"<li>{text}</li>" if line.startswith("  ") else f"<p>{text}</p>")
+    return re.sub("((?:<li>.*?</li>)+)", r"<ul>\1</ul>", "".join(told))
 
 
 def deleted_html(deleted: Deleted) -> str:
@@ -180,6 +197,11 @@ HTML: dict[str, Callable[[Any], str]] = {
     "gemnb.store.sessions.Deleted": deleted_html,
     "gemnb.store.recorder.RecordingHealth": recording_html,
     "gemnb.services.memory_inbox.Inbox": inbox_html,
+    "gemnb.services.compression.Compression": compression_html,
+    "gemnb.services.rescue.Rescue": told_html,
+    "gemnb.services.retention.RetentionPlan": told_html,
+    "gemnb.services.retention.CleanupResult": told_html,
+    "gemnb.store.trash.Restored": told_html,
 }
 SHOWN: dict[str, Callable[[Any], None]] = {
     "gemnb.frames.draw.Chart": show_chart,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from gemnb.errors import GemnbWarning
 from gemnb.notebook import display as looks
 from gemnb.notebook.completion import make_matcher
 from gemnb.notebook.magics import Gemnb
-from gemnb.notebook.notice import LateNotice, Notice
+from gemnb.notebook.notice import LateNotice, Notice, one_line
 from gemnb.notebook.prefix import cell_transformer, line_transformer, prompt_transformer
 from gemnb.notebook.progress import unwatch, watch
 
@@ -36,6 +36,7 @@ class Loaded:
     matcher: Any
     line_transformers: tuple[Any, ...]
     cell_transformer: Any
+    format_warning: Callable[..., str]
     notice: LateNotice | None = None
 
 
@@ -56,7 +57,9 @@ def load(ip: InteractiveShell) -> None:
         make_matcher(magics, names, ours),
         (prompt_transformer(names, ours), line_transformer(names, ours)),
         cell_transformer(names, ours),
+        one_line(warnings.formatwarning),
     )
+    warnings.formatwarning = loaded.format_warning  # type: ignore[assignment]
     ip.input_transformer_manager.token_transformers[:0] = loaded.line_transformers
     ip.input_transformer_manager.cleanup_transforms.append(loaded.cell_transformer)
     ip.Completer.custom_matchers.append(loaded.matcher)
@@ -100,6 +103,8 @@ def unload(ip: InteractiveShell) -> None:
         t for t in transformers.cleanup_transforms if t is not loaded.cell_transformer
     ]
     ip.Completer.custom_matchers[:] = [m for m in ip.Completer.custom_matchers if m is not loaded.matcher]
+    if warnings.formatwarning is loaded.format_warning:
+        warnings.formatwarning = loaded.format_warning.__wrapped__  # type: ignore[attr-defined]
     looks.uninstall(ip)
     if loaded.magics.progress_line:
         unwatch(ip, loaded.magics.progress_line)

@@ -1,15 +1,16 @@
-"""One line after `%load_ext gemnb`, where something is due or at risk, found beside the first cells."""
+"""What is told in one line: what is due or at risk, after `%load_ext gemnb`, and warnings."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from gemnb.errors import GemnbError
+from gemnb.errors import GemnbError, GemnbWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,15 @@ class LateNotice:
         self.stop()
         if self._line:
             display(Notice(self._line))  # type: ignore[no-untyped-call]
+
+
+def one_line(format_warning: Callable[..., str]) -> Callable[..., str]:
+    """`format_warning`, but for our own warnings: their message says all, and no file of ours stands before it."""
+
+    @wraps(format_warning)
+    def formatted(message: Warning | str, category: type[Warning], *where: object, **more: object) -> str:
+        if issubclass(category, GemnbWarning):
+            return f"{category.__name__}: {message}\n"
+        return format_warning(message, category, *where, **more)
+
+    return formatted

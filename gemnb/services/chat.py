@@ -120,10 +120,17 @@ class Chat(CompressibleTalk):
         self._answering: Generator[Chunk] | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"<Chat {self.session_id[:8]}: {len(self.messages)} messages, {self.recording};"
-            f" last: {self.last_prompt[:60]!r}>"
-        )
+        return f"<Chat {self.session_id[:8]}: {self.size}, {self.recording}; last: {self.last_prompt[:60]!r}>"
+
+    @property
+    def size(self) -> str:
+        """How much there is, in words.
+
+        >>> chat.size
+        '27 messages'
+        """
+        count = len(self.messages)
+        return f"{count} message{'' if count == 1 else 's'}" if self.last_prompt else "no prompt yet"
 
     @property
     def last_prompt(self) -> str:

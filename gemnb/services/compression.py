@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from html import escape
 
 from gemnb.model.outcome import Outcome
 from gemnb.model.records import Message, Tokens
@@ -105,10 +104,6 @@ class Compression:
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        told = replace(self, audit=NO_FACTS)
-        return f"<p>{escape(str(told))}</p>{self.audit._repr_html_() if self.audit.findings else ''}"
 
 
 def priced(result: Compression, llm: Callable[[], Llm], at: datetime) -> Compression:

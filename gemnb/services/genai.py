@@ -23,6 +23,8 @@ NO_KEY = (
     "There is no API key: set GEMINI_API_KEY in the environment before Jupyter starts,"
     " or `ws.llm` to a model of your own (`gemnb.testing.ScriptedLlm` answers without a key)."
 )
+SHORTEST_KEY = 4
+"""Characters; what is shorter is a stand-in, and stands in too many words to be taken out of them."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _SECRET = re.compile(r"(?<=key=)[^&\s'\"]+|AIza[0-9A-Za-z_-]{20,}")
 
@@ -164,7 +166,7 @@ class GenaiLlm:
 
     def _clean(self, text: str) -> str:
         """`text` without the key, wherever it may stand."""
-        if self._key:
+        if self._key and len(self._key) >= SHORTEST_KEY:
             text = text.replace(self._key, "…")
         return _SECRET.sub("…", text)
 

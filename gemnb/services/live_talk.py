@@ -129,9 +129,8 @@ class LiveTalk:
         asked = [message.id for message in prompts(self.messages)]
         if wanted.isascii() and wanted.isdigit() and 0 < int(wanted) <= len(asked):
             return asked[int(wanted) - 1]
-        raise UnknownMessageError(
-            f"No message {wanted!r} in the talk: give an id, or a number from 1 to {len(asked)}; `%rewind` lists them."
-        )
+        numbers = f"an id, or a number from 1 to {len(asked)}; `%rewind` lists them" if asked else "the id of one"
+        raise UnknownMessageError(f"No message {wanted!r} in the talk: give {numbers}.")
 
     def undo_rewind(self) -> None:
         """Bring back what the last rewind dropped, with what was said since.

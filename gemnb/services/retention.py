@@ -172,7 +172,8 @@ class RetentionPlan:
         size = sum(c.size_bytes + c.artifacts_bytes for c in self.due)
         lines = [
             f"Policy: {self.policy}",
-            f"{len(self.due)} of {len(self.candidates)} sessions would go, {size:,} bytes:",
+            f"{len(self.due)} of {len(self.candidates)} sessions would go"
+            + (f", {size:,} bytes:" if self.due else "."),
         ]
         lines += [
             f"  {c.session.title} [{c.session_id}] {c.size_bytes + c.artifacts_bytes:,} bytes: {c.reason}"

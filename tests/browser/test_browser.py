@@ -151,6 +151,20 @@ def test_keys_for_the_notebook_do_nothing_to_it_here(room: Room) -> None:
     assert room.page.evaluate("document.activeElement.getAttribute('role')") == "listbox"
 
 
+@pytest.mark.parametrize("touched", [False, True], ids=["goes on", "runs it again once it was used"])
+def test_who_runs_cell_by_cell_is_not_held_up(room: Room, touched: bool) -> None:
+    room.open(click=False)
+    until(lambda: room.page.evaluate("document.activeElement.getAttribute('role')"), "listbox")
+    if touched:
+        room.page.keyboard.press("ArrowDown")
+    ran = room.ask("len(In)")
+
+    room.page.keyboard.press("Shift+Enter")
+
+    until(lambda: room.ask("len(In)"), ran + 1)
+    until(lambda: room.ask("In[-1]") == "1 + 1", not touched)
+
+
 def test_typing_in_a_cell_does_nothing_to_the_browser(room: Room) -> None:
     before = room.ask("[browser.sort, browser.selected, browser.query, browser.asking]")
     room.page.locator(".jp-Cell .cm-content").nth(2).click()
