@@ -132,8 +132,9 @@ def least_of_programs(commands: Mapping[str, Command], rounds: int) -> dict[str,
 
 
 def python(program: str, *arguments: object) -> Command:
-    """A Python program in a process of its own."""
-    return Command([sys.executable, "-c", program, *map(str, arguments)], os.environ, Path.cwd())
+    """A Python program in a process of its own; compiled in its first round, as what is installed is."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return Command([sys.executable, "-c", program, *map(str, arguments)], environment, Path.cwd())
 
 
 def told_by(program: str, *arguments: object) -> list[float]:
