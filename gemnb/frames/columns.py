@@ -32,6 +32,14 @@ class Column(Generic[T]):
     """None is NA; so is a value that does not fit the dtype, and that is counted as odd."""
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Values that stand in so many rows each, one after another."""
+
+    values: Sequence[object]
+    times: list[int]
+
+
 def to_frame(
     rows: Iterable[T], columns: Sequence[Column[T]], facts: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
@@ -64,6 +72,9 @@ def series(values: Any, dtype: str) -> tuple[pd.Series, int]:
     """`values` as a Series of `dtype`, and how many of them were odd: neither None nor fit for it."""
     import pandas as pd
 
+    if isinstance(values, Repeated):
+        made, odd = series(values.values, dtype)
+        return made.repeat(values.times).reset_index(drop=True), odd
     if not isinstance(values, Sequence):
         return _ready(values, dtype)
     fitted, odd = _fitted(values, FITS[dtype.partition("[")[0]])

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gemnb.frames.columns import ODD_VALUE
+from gemnb.frames.columns import ODD_VALUE, Repeated
 from gemnb.frames.costs import UNKNOWN, costs_of, joined, paid_places
 from gemnb.model.cost import Price
 from gemnb.model.ledger import Call, Ledger
@@ -58,7 +58,7 @@ class Messages:
     """The messages of sessions, a column at a time: the talk of each in its order, then what was only paid for."""
 
     def __init__(self, sessions: Iterable[SessionRow], price: Price) -> None:
-        self._sessions = list(sessions)
+        self._sessions = [row for row in sessions if row.ledger.ids]
         self._ledgers = [row.ledger for row in self._sessions]
         self._price = price
 
@@ -66,9 +66,9 @@ class Messages:
         """A column of the ledgers."""
         return [*chain.from_iterable(getattr(ledger, name) for ledger in self._ledgers)]
 
-    def each(self, value: Callable[[SessionRow], object]) -> list[Any]:
+    def each(self, value: Callable[[SessionRow], object]) -> Repeated:
         """What is the same of all messages of a session."""
-        return [*chain.from_iterable(repeat(value(row), len(row.ledger.ids)) for row in self._sessions)]
+        return Repeated([value(row) for row in self._sessions], [len(ledger.ids) for ledger in self._ledgers])
 
     def or_odd(self, name: str, column: str) -> list[Any]:
         """A column of the ledgers, with a mark where the file has something else than a `name`."""
