@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from gemnb.errors import CurrentSessionError
+from gemnb.errors import CurrentSessionError, SessionError
 from gemnb.model.session import SessionInfo
 from gemnb.services import retention
 from gemnb.services.client_cleanup import client_deletions
@@ -57,6 +57,8 @@ class Cleanup:
         self.archive = Trash(own / "archive", store=sessions, clock=clock)
         self.trash_days = TRASH_DAYS
         """Days that a deleted session can be brought back; what is older goes with the next deletion."""
+        self.shown: Mapping[str, str] = {}
+        """The numbers of the list that was shown last, each with its id."""
         self._settings = settings
         self._current = current
         self._clock = clock
@@ -74,7 +76,19 @@ class Cleanup:
             info, self.store.families(self._rows())(info), how="delete", batch=uuid.uuid4().hex, purge=purge
         )
         stayed = (*done.stayed, *((path, GONE_ALREADY) for path in done.missing))
-        return Deleted(info.id, info.title, done.gone, stayed, purge)
+        return Deleted(info.id, _title_of(info), done.gone, stayed, purge)
+
+    def check_shown(self, wanted: str, info: SessionInfo) -> None:
+        """See that the number `wanted` means `info` in the list that was shown, too: numbers move when sessions go.
+
+        Raises:
+            SessionError: it was another one's.
+        """
+        if self.shown.get(wanted.strip(), info.id) != info.id:
+            raise SessionError(
+                f"The list has changed since it was shown: {wanted} is {info.title!r} [{info.id}] now. Nothing was"
+                " deleted: give an id, or look at the list again with `%sessions`."
+            )
 
     def undo(self, how: str | None) -> Restored:
         """Bring back the last deletion, of the kind `how`."""
@@ -163,4 +177,9 @@ class Cleanup:
             self.trash.purge(timedelta(days=self.trash_days))
         if purge:
             return dispose(paths, remove)
-        return self.trash.put(paths, session_id=info.id, title=info.title, how=how, batch=batch)
+        return self.trash.put(paths, session_id=info.id, title=_title_of(info), how=how, batch=batch)
+
+
+def _title_of(info: SessionInfo) -> str:
+    """Its title; of one that cannot be read, the name of its file."""
+    return info.title or info.path.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import warnings
@@ -610,6 +611,53 @@ def test_what_is_due_is_told_or_deleted_at_load(
     assert told.count("1 sessions deleted") == (mode == "apply") and path.exists() == (mode != "apply")
     ip.extension_manager.unload_extension("gemnb")
     InteractiveShell.clear_instance()
+
+
+def test_a_number_means_what_was_shown_when_something_is_deleted(shell: InteractiveShell, write_session: Write) -> None:
+    made = [
+        write_session(
+            header(f"{number:08x}-0000", startTime=f"2026-05-0{number}T10:00:00.000Z"),
+            *TALK,
+            name=f"session-2026-05-0{number}T10-00-{number:08x}.jsonl",
+        )
+        for number in (1, 2, 3)
+    ]
+    run(shell, "%sessions")
+    away = made[0].rename(made[0].with_suffix(".away"))
+
+    _, printed = run(shell, "%sessions delete 1 --purge")
+
+    assert made[1].exists() and "1 is 'How many rivers" in printed and "[00000002-0000] now" in printed
+    away.rename(made[0])
+    run(shell, "%sessions delete 1")
+    _, printed = run(shell, "%sessions delete 2")
+    assert not made[0].exists() and made[1].exists() and made[2].exists() and "The list has changed" in printed
+    run(shell, "%sessions")
+    run(shell, "%sessions delete 2")
+    assert made[1].exists() and not made[2].exists()
+
+
+@pytest.mark.parametrize(
+    ("retention", "words"),
+    [
+        ({"maxAge": 30}, ["Nothing is cleaned", "maxAge is 30", "settings.json", "`%sessions retention`"]),
+        ({"enabled": False}, ["Cleaning is off in your settings"]),
+        ({}, ["1 of 1 sessions would go", "`%sessions retention --apply`"]),
+    ],
+)
+def test_a_plan_says_what_to_do_next(
+    shell: InteractiveShell, write_session: Write, home: Path, retention: Any, words: list[str]
+) -> None:
+    path = write_session(header(startTime="2026-01-01T10:00:00Z", lastUpdated="2026-01-01T10:00:00Z"), *TALK)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    (home / ".gemini/settings.json").write_text(json.dumps({"general": {"sessionRetention": retention}}))
+
+    told = str(run(shell, "%sessions retention")[0])
+
+    assert all(word in told for word in words)
+    if retention.get("maxAge"):
+        assert "Nothing is cleaned" in str(run(shell, "%sessions retention --apply")[0]) and path.exists()
+    assert str(run(shell, "%sessions rescue --restore")[0]).startswith("Nothing was brought back")
 
 
 def test_deleting_and_retention_are_undone_by_the_magic(shell: InteractiveShell, write_session: Write) -> None:

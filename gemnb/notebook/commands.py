@@ -32,7 +32,10 @@ def _list(workspace: Workspace, args: Namespace) -> Any:
         return HitList(workspace.search(args.search, projects="all" if args.all else "current", hidden=args.hidden))
     if args.df:
         return gemnb.sessions_df("all" if args.all else workspace, hidden=args.hidden)
-    return workspace.listing(everywhere=args.all, hidden=args.hidden)
+    rows = workspace.listing(everywhere=args.all, hidden=args.hidden)
+    if not args.all:
+        workspace.cleanup.shown = {str(row.index): row.id for row in rows if row.index}
+    return rows
 
 
 def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
@@ -42,7 +45,9 @@ def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
         return workspace.undo_deletion("delete")
     if not args.session:
         raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
-    return workspace.delete(args.session, purge=args.purge)
+    row = workspace.find(args.session)
+    workspace.cleanup.check_shown(args.session, row)
+    return workspace.delete(row, purge=args.purge)
 
 
 def _usage(workspace: Workspace, args: Namespace) -> DataFrame:

@@ -65,7 +65,12 @@ class CleanupResult:
     vanished: int = 0
     """Of those skipped: sessions that another program deleted since the plan was made."""
 
+    problem: str | None = None
+    """Why nothing is cleaned at all, where the settings make no sense."""
+
     def __str__(self) -> str:
+        if self.problem:
+            return f"Nothing is cleaned: {self.problem} `%sessions retention` tells the policy."
         kept = self.skipped - self.vanished
         told = f"{self.deleted} sessions deleted, {kept} kept, {self.failed} failed, of {self.scanned}."
         told += f" {self.vanished} were gone already." if self.vanished else ""
@@ -152,7 +157,9 @@ class RetentionPlan:
         outputs = self._apply_outputs(purge, gone, stayed)
         total = len(self.candidates)
         skipped = total - deleted - failed
-        result = CleanupResult(total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs, vanished)
+        result = CleanupResult(
+            total, deleted, skipped, failed, tuple(gone), tuple(stayed), purge, outputs, vanished, self.problem
+        )
         if gone or stayed:
             self._done(result)
         return result
@@ -168,7 +175,10 @@ class RetentionPlan:
 
     def __str__(self) -> str:
         if self.problem:
-            return f"Nothing is cleaned: {self.problem}"
+            return (
+                f"Nothing is cleaned: {self.problem}\nPolicy: {self.policy}\n"
+                "Mend the settings, then look again: `%sessions retention`."
+            )
         size = sum(c.size_bytes + c.artifacts_bytes for c in self.due)
         lines = [
             f"Policy: {self.policy}",
@@ -179,9 +189,13 @@ class RetentionPlan:
             f"  {c.session.title} [{c.session_id}] {c.size_bytes + c.artifacts_bytes:,} bytes: {c.reason}"
             for c in self.due
         ]
+        if not self.policy.enabled:
+            lines[1:] = ["Cleaning is off in your settings: nothing goes."]
         if self.due_outputs:
             lines.append(f"{len(self.due_outputs)} tool outputs would go by their own age or count:")
             lines += [f"  {c.output.path} {c.output.size_bytes:,} bytes: {c.reason}" for c in self.due_outputs]
+        if self.due or self.due_outputs:
+            lines.append("`%sessions retention --apply` moves them to the trash; `--undo` brings them back.")
         soon = [c for c in self.candidates if c.decision == "keep" and c.due_at]
         if soon:
             following = min(soon, key=lambda c: c.due_at or datetime.max)

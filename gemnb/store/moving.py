@@ -227,5 +227,5 @@ def _kind(path: Path) -> str:
     path.lstat()
     kind = kind_of(path)
     if kind not in ("file", "folder"):
-        raise OSError(f"{path} is a link or a device")
+        raise OSError("it is a link or a device, which is left to you")
     return kind

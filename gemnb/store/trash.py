@@ -34,6 +34,8 @@ class Restored:
         titles = "".join(f"\n  {entry.title} [{entry.session_id}]" for entry in sessions)
         others = sum(len(entry.paths) for entry in self.entries if not entry.session_id)
         also = f" {others} tool outputs are, too." if others else ""
+        if not self.entries and not self.stayed:
+            return "Nothing was brought back: the store has all of it."
         count = len(sessions)
         told = "1 session is back, as it was" if count == 1 else f"{count} sessions are back, as they were"
         left = "".join(f"\n  stayed in the trash: {_named(entry)}: {why}" for entry, why in self.stayed)
