@@ -21,6 +21,7 @@ from gemnb.store import last_cleaning
 from gemnb.store.last_cleaning import LastCleaning
 from gemnb.store.moving import Disposed, dispose, remove
 from gemnb.store.outputs import tool_outputs
+from gemnb.store.replay import id_from_name
 from gemnb.store.sessions import SHORT_ID, Deleted, SessionStore
 from gemnb.store.settings import Settings
 from gemnb.store.trash import Restored, Trash
@@ -127,7 +128,8 @@ class Cleanup:
         """Tells of a session's id whether its outputs stay or go with it: all but those of a whole one that is kept."""
         due = {candidate.session_id for candidate in plan.due}
         odd = {row.id for row in rows if row.is_current or row.state not in ("ok", "at_risk", "duplicate")}
-        short = tuple(id for id in odd if len(id) <= SHORT_ID)  # the rest of it is not known
+        short = tuple(id for id in odd if len(id) <= SHORT_ID)  # the rest of it is not known, or only guessed
+        short += tuple(id_from_name(row.path) for row in rows if row.state == "recovered")
         kept = due | odd | {self._current()}
         return lambda id: id in kept or id.startswith(short)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import NOW, TALK, header, to_bytes, tree
 
@@ -81,6 +81,16 @@ def put(project: Path, number: int, one: Stored, now: datetime) -> dict[str, str
 
 
 @settings(max_examples=60, deadline=None)
+@example(
+    [
+        Stored(1, 0, "whole", frozenset()),
+        Stored(1, 721, "torn header", frozenset(["tool-outputs/session-{}/a.txt"])),
+    ],
+    {},
+    0,
+    None,
+    [],
+)
 @given(
     st.lists(stored, max_size=7),
     policies,
