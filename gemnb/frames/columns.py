@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import filterfalse
 from math import isfinite
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from gemnb.model.ledger import ODD
@@ -103,9 +105,11 @@ def _ready(values: Any, dtype: str) -> tuple[pd.Series, int]:
 
 def _fitted(values: Sequence[object], fit: Fit) -> tuple[Sequence[Any], int]:
     """`values` made to fit, and how many of them were odd."""
-    told = [value for value in values if value is not None]
-    if {*map(type, told)} <= {fit.type} and (not told or fit.ready(told)):
-        return values, 0
+    types = {*map(type, values)}
+    if types <= {fit.type, NoneType}:
+        told = [value for value in values if value is not None] if NoneType in types else values
+        if not told or fit.ready(told):
+            return values, 0
     fitted = [None if value is None else fit.make(value) for value in values]
     return fitted, sum(made is None and value is not None for value, made in zip(values, fitted, strict=True))
 
@@ -150,9 +154,8 @@ class Fit:
 def _are_whole(told: Sequence[str]) -> bool:
     """Whether no half characters are in these texts."""
     try:
-        for text in told:
-            if not text.isascii():
-                text.encode()
+        for text in filterfalse(str.isascii, told):
+            text.encode()
     except UnicodeEncodeError:
         return False
     return True

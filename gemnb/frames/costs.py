@@ -35,7 +35,7 @@ def costs_of(ledgers: Sequence[Ledger], price: Price) -> NDArray[Any]:
     """US dollars of each message that was paid for, a row each, as `Cost` has them; NaN where they are unknown."""
     import numpy as np
 
-    paid = paid_places(ledgers)
+    paid = np.array(paid_places(ledgers), np.intp)
     counts = {kind: joined(ledger.counts[kind] for ledger in ledgers)[paid] for kind in TOKEN_KINDS}
     models = [ledger.models[place] for ledger in ledgers for place in ledger.paid]
     times = [ledger.times[place] for ledger in ledgers for place in ledger.paid]
