@@ -204,7 +204,8 @@ class Workspace:
                 rows += [replace(row, project_root=named) for row in store.list(hidden=hidden, current=self._current)]
         else:
             rows = self.sessions(hidden=hidden)
-        return SessionList(rows, now=self.clock())
+        where = "in any project" if everywhere else "in this repository" if worktrees else "in this project"
+        return SessionList(rows, now=self.clock(), where=where)
 
     def find(self, identifier: str | int | SessionInfo) -> SessionInfo:
         """The session that is meant: `latest`, `last-used`, a number, an id or a unique prefix of one, or a row itself.

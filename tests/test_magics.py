@@ -162,6 +162,16 @@ def test_a_failing_service_is_one_line_and_leaves_no_empty_answer(shell: Interac
 
 
 @pytest.mark.parametrize(
+    ("cell", "where"), [("%sessions", "in this project"), ("%sessions --all --hidden", "in any project")]
+)
+def test_where_nothing_is_says_where_was_looked(shell: InteractiveShell, cell: str, where: str) -> None:
+    value, _ = run(shell, cell)
+
+    told = shown(shell, value)
+    assert f"No sessions yet {where}" in told["text/plain"] and f"No sessions yet {where}" in told["text/html"]
+
+
+@pytest.mark.parametrize(
     ("cell", "words"),
     [
         ("%sessions --search FORTY", "There are [forty]-two."),

@@ -91,10 +91,10 @@ def show_picture(chart: Chart) -> None:
 
 def sessions_html(sessions: SessionList) -> str:
     """A table: number, title, age and marks, messages, id."""
-    from gemnb.services.listing import HOW, NOTHING
+    from gemnb.services.listing import HOW
 
     if not sessions:
-        return f"<p>{_code(NOTHING)}</p>"
+        return f"<p>{_code(sessions.nothing)}</p>"
     rows = "".join(
         f'<tr><td style="{CELL}">{row.index or "–"}</td>'
         f'<td style="{CELL}">{escape(row.title)}{_marks(sessions, row)}</td>'

@@ -13,18 +13,29 @@ from gemnb.services.search import Hit
 from gemnb.store.titles import age_of, shorten
 
 HOW = "`%resume 1` goes on with the first, `%resume latest` with the last begun."
-NOTHING = "No sessions yet in this project: `%%gemini` starts one."
 
 
 class SessionList(list[SessionInfo]):
-    """The sessions of one or more projects, in the order of their numbers."""
+    """The sessions of one or more projects, in the order of their numbers.
 
-    def __init__(self, sessions: Iterable[SessionInfo], *, now: datetime) -> None:
+    Args:
+        sessions: the rows.
+        now: what ages are told from.
+        where: what was looked through, as one would say it.
+    """
+
+    def __init__(self, sessions: Iterable[SessionInfo], *, now: datetime, where: str = "in this project") -> None:
         super().__init__(sessions)
         self.now = now
+        self.where = where
 
     def __repr__(self) -> str:
-        return "\n".join([*(self.line(row) for row in self), HOW]) if self else NOTHING
+        return "\n".join([*(self.line(row) for row in self), HOW]) if self else self.nothing
+
+    @property
+    def nothing(self) -> str:
+        """What is said where there are none."""
+        return f"No sessions yet {self.where}: `%%gemini` starts one."
 
     def line(self, row: SessionInfo) -> str:
         """One row: number, title, age, marks, full id."""
