@@ -213,7 +213,7 @@ def test_every_frame_tells_what_it_is_of(ws: gemnb.Workspace, write_session: Wri
 
 
 @pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "1969-12-31T00:00:00Z"])
-@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Apia", "America/Los_Angeles"])
 def test_times_at_the_ends_of_the_calendar(ws: gemnb.Workspace, write_session: Write, stamp: str, zone: str) -> None:
     write_session(header(), spent("g", 100, timestamp=stamp))
 

@@ -83,7 +83,11 @@ def _hour(row: Answer, zone: ZoneInfo) -> datetime | None:
     local = _local(row, zone)
     if local is None:
         return None
-    return local.astimezone(UTC) - timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
+    into = timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
+    try:
+        return local.astimezone(UTC) - into
+    except OverflowError:  # where it began there is no year yet
+        return None
 
 
 def _day(row: Answer, zone: ZoneInfo) -> datetime | None:
