@@ -20,6 +20,7 @@ from traitlets.config import Config
 
 import gemnb
 from gemnb.errors import GemnbWarning
+from gemnb.notebook.arguments import parse
 from gemnb.notebook.extension import ATTRIBUTE, workspace_of
 from gemnb.notebook.magics import Gemnb
 from gemnb.testing import ScriptedLlm
@@ -159,6 +160,20 @@ def test_a_failing_service_is_one_line_and_leaves_no_empty_answer(shell: Interac
     _, printed = run(shell, "%gemini hello")
 
     assert "LlmError: The service said 503. Ask again. [LLM_ERROR]" in printed and "Traceback" not in printed
+
+
+@pytest.mark.parametrize(
+    ("magic", "line", "told"),
+    [
+        ("sessions", "delete --purge 2", {"session": "2", "purge": True}),
+        ("memory", 'add --scope global "Run pytest"', {"fact": "Run pytest", "scope": "global"}),
+        ("memory", 'add "Run pytest" --force', {"fact": "Run pytest", "force": True}),
+        ("resume", "share --redact talk.md", {"name": "talk.md", "redact": True}),
+        ("resume", "--fork latest", {"name": "latest", "fork": True}),
+    ],
+)
+def test_an_option_may_stand_anywhere(magic: str, line: str, told: dict[str, Any]) -> None:
+    assert told.items() <= vars(parse(magic, line)).items()
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def parse(magic: str, line: str) -> argparse.Namespace:
     told = words(line, magic=magic)
     if magic in ("resume", "chat") and told[:1] == ["checkpoints"]:  # the terminal client's word for all of them
         told = told[1:] or ["list"]
-    args = parser.parse_args(told)
+    args = parser.parse_intermixed_args(told)
     _name_command(magic, args)
     called = f"{parser.prog} {args.command}" if args.command else parser.prog
     for name, value in vars(args).items():
