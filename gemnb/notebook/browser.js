@@ -270,10 +270,11 @@ function render({ model, el }) {
     ["change:card", drawCard], ...["rows", "query", "sort", "reverse", "everywhere", "worktrees", "hidden", "status"].map((name) => [`change:${name}`, drawBar]),
   ];
   for (const [event, draw] of drawings) model.on(event, draw);
-  // Only a live kernel answers `ready`, and only once: a page that is loaded again, or someone typing, keeps the focus.
+  // Only a live kernel answers `ready`, and only once: a page that is loaded again, someone typing, or who was faster
+  // than the answer and is in here already, keeps the focus.
   const onMessage = (message) => {
     const typed = document.activeElement?.closest?.(".cm-content")?.textContent;
-    if (message.do !== "focus" || typed) return;
+    if (message.do !== "focus" || typed || root.contains(document.activeElement)) return;
     cellBefore = el.closest?.(".jp-Notebook")?.querySelector(".jp-Cell.jp-mod-active") ?? null;
     list.focus({ preventScroll: true });
   };

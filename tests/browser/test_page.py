@@ -51,6 +51,10 @@ CONTRAST = """
 """The contrast of each element that holds text, by the formula of WCAG 2."""
 
 
+CHOSEN = "[...document.querySelectorAll('.gemnb-browser [role=option]')].findIndex(row => row.ariaSelected === 'true')"
+"""The place of the row that the page shows as selected."""
+
+
 def selected(room: Room) -> int:
     return int(room.ask("[row['id'] for row in browser.rows].index(browser.selected)"))
 
@@ -80,6 +84,16 @@ def test_a_browser_that_opens_takes_the_keys(room: Room) -> None:
     until(lambda: active(room), "listbox")
     room.page.keyboard.press("ArrowDown")
     until(lambda: selected(room), 1)
+
+
+def test_who_is_in_it_already_keeps_the_keys_where_they_are(room: Room) -> None:
+    room.press("/")
+    until(lambda: active(room), "INPUT")
+
+    room.ask("(browser.send({'do': 'focus'}), setattr(browser, 'selected', browser.rows[2]['id']))")
+    until(lambda: room.page.evaluate(CHOSEN), 2)
+
+    assert active(room) == "INPUT"
 
 
 def test_tab_goes_through_it_and_leaves_and_the_focus_is_seen(room: Room) -> None:
