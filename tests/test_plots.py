@@ -14,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from PIL import Image
 from support import SID, TALK, TOKENS, gemini, header, user
+from traitlets.config import Config
 
 import gemnb
 from gemnb.errors import FrameError
@@ -224,7 +225,10 @@ LINES = ["%sessions usage --by month,model", "gemnb.plots.usage(gemnb.usage_df(w
 
 @pytest.mark.parametrize("line", LINES, ids=["magic", "function"])
 def test_a_notebook_has_the_picture_and_the_table(many: gemnb.Workspace, line: str) -> None:
-    shell = InteractiveShell.instance()
+    config = Config()
+    config.HistoryManager.enabled = False
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance(config=config)
     shell.user_ns |= {"gemnb": gemnb, "ws": many}
     shell.extension_manager.load_extension("gemnb")
     try:
