@@ -41,8 +41,9 @@ def test_a_pin_and_an_accepted_loss(shell: InteractiveShell, write_session: Call
     lines = [user("u1", "Never push. " + "x " * 2_000), gemini("g1", "Yes."), user("u2", "On"), gemini("g2", "Done.")]
     write_session(header(), *lines)
     poor = "<state_snapshot>talked</state_snapshot>"
-    workspace_of(shell).llm = ScriptedLlm(*[poor] * 6)
+    workspace_of(shell).llm = ScriptedLlm(*[poor] * 8)
     run(shell, "%resume latest")
     assert run(shell, "%compress")[0].status == "LOSS_ABOVE_LIMIT"
     assert run(shell, '%compress --dry-run --pin "port 5433" --accept-loss')[0].summary.count("port 5433") == 1
+    assert run(shell, "%compress --pin port 5433 --dry-run --accept-loss")[0].summary.count("port 5433") == 1
     assert run(shell, "%compress --accept-loss")[0].status == "COMPRESSED"

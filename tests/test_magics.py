@@ -190,6 +190,7 @@ def test_where_nothing_is_says_where_was_looked(shell: InteractiveShell, cell: s
     ("cell", "words"),
     [
         ("%sessions --search FORTY", "There are [forty]-two."),
+        ("%sessions --search There are --all", "[There are] forty-two."),
         ("%sessions --search nothing-like-it", "Nothing was found: `%sessions --search WORDS --all`"),
         ("%sessions --df", SID),
         ("%sessions usage --by month", "108"),
@@ -451,13 +452,27 @@ def test_every_magic_explains_itself_with_an_example(shell: InteractiveShell, na
     assert len(doc) > 100 and f"%{name}" in doc
 
 
-@pytest.mark.parametrize("cell", ["%sessions --search please delete 1", "%sessions delete 1 --all"])
+@pytest.mark.parametrize("cell", ["%sessions delete 1 --search please", "%sessions delete 1 --all"])
 def test_delete_with_an_option_deletes_nothing(shell: InteractiveShell, write_session: Write, cell: str) -> None:
     path = write_session(header(), *TALK)
 
     _, printed = run(shell, cell)
 
     assert path.exists() and printed.startswith("UsageMistake: %sessions delete: --")
+
+
+def test_words_after_search_are_searched_and_never_a_command(shell: InteractiveShell, write_session: Write) -> None:
+    path = write_session(header(), *TALK)
+
+    _, printed = run(shell, "%sessions --search please delete 1")
+
+    assert path.exists() and "Nothing was found" in printed
+
+
+def test_an_option_out_of_place_says_where_it_belongs(shell: InteractiveShell) -> None:
+    _, printed = run(shell, "%sessions --undo")
+
+    assert "--undo goes only with `%sessions delete`, `%sessions retention`;" in printed
 
 
 def test_an_interrupt_while_a_piece_is_shown_keeps_what_had_come(

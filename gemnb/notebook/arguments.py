@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gemnb.errors import GemnbError
 
@@ -60,6 +60,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageMistake(f"{self.prog}: {message}. {usage} (`{self.prog}?` tells more)")
 
 
+class _Joined(argparse.Action):
+    """The words up to the next option as one text, quoted or not; a list of such texts where the default is a list."""
+
+    def __call__(self, _: object, namespace: argparse.Namespace, values: Any, __: object = None) -> None:
+        text = " ".join(values)
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*before, text] if isinstance(before, list) else text)
+
+
 def words(line: str, *, magic: str) -> list[str]:
     """The words of a line as a shell would split them, quotes taken away.
 
@@ -81,7 +90,7 @@ def sessions_parser() -> Parser:
     parser.add_argument("--browse", action="store_true")
     parser.add_argument("--hidden", action="store_true")
     parser.add_argument("--df", action="store_true")
-    parser.add_argument("--search", metavar="WORDS")
+    parser.add_argument("--search", metavar="WORDS", nargs="+", action=_Joined)
     parser.add_argument("--by", default="day,model")
     parser.add_argument("--apply", action="store_true")
     parser.add_argument("--purge", action="store_true")
@@ -106,7 +115,7 @@ def compress_parser() -> Parser:
     """`%compress`."""
     parser = Parser("compress")
     parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--pin", action="append", default=[])
+    parser.add_argument("--pin", metavar="WORDS", nargs="+", action=_Joined, default=[])
     parser.add_argument("--accept-loss", action="store_true")
     parser.add_argument("--undo", action="store_true")
     return parser
@@ -157,7 +166,8 @@ def parse(magic: str, line: str) -> argparse.Namespace:
         given = name != "command" and value != parser.get_default(name)
         if given and name not in TAKES[magic][args.command]:
             word = repr(value) if name in ("session", "name", "fact") else _option(name)
-            raise UsageMistake(f"{called}: {word} does not go with it; `{parser.prog}?` tells what does.")
+            where = [f"`{parser.prog} {command or ''}".rstrip() + "`" for command in _takers(magic, name)]
+            raise UsageMistake(f"{called}: {word} goes only with {', '.join(where)}; `{parser.prog}?` tells more.")
     return args
 
 
@@ -183,6 +193,11 @@ def options(magic: str, command: str | None = None) -> Sequence[str]:
 def commands(magic: str) -> Sequence[str]:
     """The sub-commands that `magic` takes."""
     return [word for word in TAKES.get(magic, {}) if word and not word.startswith("--")]
+
+
+def _takers(magic: str, name: str) -> Sequence[str | None]:
+    """The sub-commands of `magic` that take `name`."""
+    return [command for command, taken in TAKES[magic].items() if name in taken]
 
 
 def _option(name: str) -> str:
