@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 JsonObject = dict[str, Any]
 Part = JsonObject
 """A part of a Content, the API's JSON; opaque: keys that we do not know are kept."""
@@ -20,7 +18,8 @@ MessageContent = str | Part | list[Any] | None
 TOKEN_KINDS = ("input", "cached", "output", "thoughts", "tool", "total")
 
 
-class Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
     """What one answer cost, as the API reported it; None where the file held no whole number."""
 
     input: int | None = None
