@@ -6,7 +6,7 @@ import os
 import time
 from array import array
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from gemnb.store.rows import (
     READING,
     Remembered,
     described,
+    in_time,
     info_of,
     is_settled,
     named_files,
@@ -31,7 +32,6 @@ from gemnb.store.rows import (
     remember,
     stamp_of,
     unreadable,
-    with_file_time,
 )
 from gemnb.store.tabled import settled, tabled_records
 
@@ -67,9 +67,7 @@ def ledgers_of(
         if index and not kept and is_settled(status, begun) and (entry := _packed(row, ledger, status)):
             rows |= packed(name, row, status)
             fresh[name] = entry
-        if row.last_updated and row.last_updated > now + timedelta(days=1):
-            row = with_file_time(row, status.st_mtime)
-        found.append((row, ledger))
+        found.append((in_time(row, status, now), ledger))
     if index and (fresh or known):
         index.write(folder, rows, ledgers=fresh, gone=known)
     return found

@@ -77,7 +77,6 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progr
     index = index if index and index.on else None
     known = index.read(folder) if index else {}
     begun = time.time_ns()
-    latest = now + timedelta(days=1)
     rows: list[SessionInfo] = []
     fresh: dict[str, bytes] = {}
     named = list(named_files(folder))
@@ -93,9 +92,7 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progr
                 row = _read(path, status)
                 if index and row.started_at and is_settled(status, begun):
                     fresh |= packed(name, row, status)
-            if row.last_updated and row.last_updated > latest:
-                row = with_file_time(row, status.st_mtime)
-            rows.append(row)
+            rows.append(in_time(row, status, now))
     if index and (fresh or known):
         index.write(folder, fresh, gone=known)
     return rows
@@ -212,11 +209,13 @@ def unreadable(path: Path, why: str) -> SessionInfo:
     return SessionInfo(id=id_from_name(path), path=path, state="unreadable", hidden_because=why)
 
 
-def with_file_time(row: SessionInfo, mtime: float) -> SessionInfo:
-    """`row`, whose last update lies in the future, with the file's own time in its place."""
-    assert row.last_updated is not None  # its caller looks
-    note = f"its lastUpdated ({row.last_updated:%Y-%m-%d}) lies in the future; the file's own time stands in"
-    return replace(row, last_updated=datetime.fromtimestamp(mtime, row.last_updated.tzinfo), time_note=note)
+def in_time(row: SessionInfo, status: os.stat_result, now: datetime) -> SessionInfo:
+    """`row`, with the file's own time in the place of a last update that lies in the future."""
+    told = row.last_updated
+    if told is None or told <= now + timedelta(days=1):
+        return row
+    note = f"its lastUpdated ({told:%Y-%m-%d}) lies in the future; the file's own time stands in"
+    return replace(row, last_updated=datetime.fromtimestamp(status.st_mtime, told.tzinfo), time_note=note)
 
 
 def described(found: Fold, path: Path, status: os.stat_result, *, asked: Sequence[Line]) -> SessionInfo:
