@@ -57,9 +57,12 @@ class Talks:
     def new(self) -> Chat:
         """A new session; its file is made with its first prompt."""
         now = iso(self.clock())
+        header = self._header(now)
         context = self._context()
+        if not context:
+            return self._begin(header, [])
         opening = Message(id=uuid.uuid4().hex, type="user", timestamp=now, content=[{"text": context}])
-        return self._begin(self._header(now), [opening] if context else [])
+        return self._begin(header, [opening])
 
     def of_contents(self, contents: Iterable[JsonObject]) -> Chat:
         """A new session that goes on from a checkpoint's Contents."""
