@@ -14,7 +14,7 @@ from gemnb.model.session import SessionInfo
 from gemnb.services import retention
 from gemnb.services.client_cleanup import client_deletions
 from gemnb.services.rescue import Rescue, rescue
-from gemnb.services.retention import GONE_ALREADY, Candidate, CleanupResult, RetentionPlan
+from gemnb.services.retention_plan import GONE_ALREADY, Candidate, CleanupResult, RetentionPlan
 from gemnb.services.retention_policy import policy_of
 from gemnb.services.tool_outputs import plan_outputs
 from gemnb.store import last_cleaning
@@ -58,7 +58,7 @@ class Cleanup:
         self.archive = Trash(own / "archive", store=sessions, clock=clock)
         self.trash_days = TRASH_DAYS
         """Days that a deleted session can be brought back; what is older goes with the next deletion."""
-        self.shown: Mapping[str, str] = {}
+        self.shown: Mapping[int, str] = {}
         """The numbers of the list that was shown last, each with its id."""
         self._settings = settings
         self._current = current
@@ -79,15 +79,15 @@ class Cleanup:
         stayed = (*done.stayed, *((path, GONE_ALREADY) for path in done.missing))
         return Deleted(info.id, _title_of(info), done.gone, stayed, purge)
 
-    def check_shown(self, wanted: str, info: SessionInfo) -> None:
-        """See that the number `wanted` means `info` in the list that was shown, too: numbers move when sessions go.
+    def check_shown(self, info: SessionInfo) -> None:
+        """See that the number of `info` meant it in the list that was shown, too: numbers move when sessions go.
 
         Raises:
             SessionError: it was another one's.
         """
-        if self.shown.get(wanted.strip(), info.id) != info.id:
+        if info.index is not None and self.shown.get(info.index, info.id) != info.id:
             raise SessionError(
-                f"The list has changed since it was shown: {wanted} is {info.title!r} [{info.id}] now. Nothing was"
+                f"The list has changed since it was shown: {info.index} is {info.title!r} [{info.id}] now. Nothing was"
                 " deleted: give an id, or look at the list again with `%sessions`."
             )
 

@@ -25,7 +25,7 @@ from gemnb.services.memory_inbox import Inbox, Proposal
 from gemnb.services.memory_suggest import look_through
 from gemnb.services.projection import history
 from gemnb.services.rescue import Rescue
-from gemnb.services.retention import RetentionPlan
+from gemnb.services.retention_plan import RetentionPlan
 from gemnb.services.search import Hit, search
 from gemnb.services.spelling import Spellings
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
@@ -204,6 +204,7 @@ class Workspace:
                 rows += [replace(row, project_root=named) for row in store.list(hidden=hidden, current=self._current)]
         else:
             rows = self.sessions(hidden=hidden)
+            self.cleanup.shown = {row.index: row.id for row in rows if row.index}
         where = "in any project" if everywhere else "in this repository" if worktrees else "in this project"
         return SessionList(rows, now=self.clock(), where=where)
 
@@ -302,11 +303,15 @@ class Workspace:
         Raises:
             CurrentSessionError: it is the current one.
             OtherProjectError: the row is of another project.
+            SessionError: a number that was another session's in the last `listing`; nothing was deleted.
 
         >>> ws.delete(2).title
         'Docs: install section'
         """
-        return self.cleanup.delete(self._own(self.find(identifier)), purge=purge)
+        info = self._own(self.find(identifier))
+        if str(identifier).strip() == str(info.index):
+            self.cleanup.check_shown(info)
+        return self.cleanup.delete(info, purge=purge)
 
     def undo_deletion(self, how: str | None = None) -> Restored:
         """Bring back what was deleted last, exactly as it was: one session, or all that one cleaning took.

@@ -18,7 +18,7 @@ class PlanRow:
 
     project: str
     candidate: Any
-    """A `services.retention.Candidate`."""
+    """A `services.retention_plan.Candidate`."""
     cost_usd: float | None
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # `%load_ext gemnb` is quick: what a magic works with is impo
     from gemnb.services.memory import Memory
     from gemnb.services.memory_inbox import Inbox
     from gemnb.services.rescue import Rescue
-    from gemnb.services.retention import CleanupResult, RetentionPlan
+    from gemnb.services.retention_plan import CleanupResult, RetentionPlan
     from gemnb.store.checkpoints import Checkpoint
     from gemnb.store.sessions import Deleted
     from gemnb.store.trash import Restored
@@ -32,10 +32,7 @@ def _list(workspace: Workspace, args: Namespace) -> Any:
         return HitList(workspace.search(args.search, projects="all" if args.all else "current", hidden=args.hidden))
     if args.df:
         return gemnb.sessions_df("all" if args.all else workspace, hidden=args.hidden)
-    rows = workspace.listing(everywhere=args.all, hidden=args.hidden)
-    if not args.all:
-        workspace.cleanup.shown = {str(row.index): row.id for row in rows if row.index}
-    return rows
+    return workspace.listing(everywhere=args.all, hidden=args.hidden)
 
 
 def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
@@ -45,9 +42,7 @@ def _delete(workspace: Workspace, args: Namespace) -> Deleted | Restored:
         return workspace.undo_deletion("delete")
     if not args.session:
         raise UsageMistake("%sessions delete: say which one, as in `%sessions delete 2`; `%sessions` lists them.")
-    row = workspace.find(args.session)
-    workspace.cleanup.check_shown(args.session, row)
-    return workspace.delete(row, purge=args.purge)
+    return workspace.delete(args.session, purge=args.purge)
 
 
 def _usage(workspace: Workspace, args: Namespace) -> DataFrame:

@@ -199,8 +199,8 @@ HTML: dict[str, Callable[[Any], str]] = {
     "gemnb.services.memory_inbox.Inbox": inbox_html,
     "gemnb.services.compression.Compression": compression_html,
     "gemnb.services.rescue.Rescue": told_html,
-    "gemnb.services.retention.RetentionPlan": told_html,
-    "gemnb.services.retention.CleanupResult": told_html,
+    "gemnb.services.retention_plan.RetentionPlan": told_html,
+    "gemnb.services.retention_plan.CleanupResult": told_html,
     "gemnb.store.trash.Restored": told_html,
 }
 SHOWN: dict[str, Callable[[Any], None]] = {
@@ -219,7 +219,7 @@ PLAIN = (
     "gemnb.services.memory.Memory",
     "gemnb.services.memory_inbox.Inbox",
     "gemnb.services.rescue.Rescue",
-    "gemnb.services.retention.RetentionPlan",
-    "gemnb.services.retention.CleanupResult",
+    "gemnb.services.retention_plan.RetentionPlan",
+    "gemnb.services.retention_plan.CleanupResult",
     "gemnb.store.recorder.RecordingHealth",
 )

@@ -88,7 +88,7 @@ def values(ws: gemnb.Workspace, words: str) -> dict[str, Any]:
 def test_no_value_runs_fetches_or_lies_as_it_is_shown(ws: gemnb.Workspace, shell: Any, words: str) -> None:
     found = values(ws, words)
 
-    assert not {*display.HTML, *display.PLAIN} - found.keys() - {"gemnb.services.retention.CleanupResult"}
+    assert not {*display.HTML, *display.PLAIN} - found.keys() - {"gemnb.services.retention_plan.CleanupResult"}
     for name, value in found.items():
         forms, _ = shell.display_formatter.format(value)
         assert not evil_html(forms.get("text/html", "")), name

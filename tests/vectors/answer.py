@@ -21,6 +21,7 @@ from gemnb.services import projection, retention
 from gemnb.services.memory import load_memory
 from gemnb.services.memory_files import git_root
 from gemnb.services.memory_imports import Imported, Resolver
+from gemnb.services.retention_plan import CleanupResult
 from gemnb.services.retention_policy import policy_of
 from gemnb.services.split import split_point
 from gemnb.services.tokens import estimate_tokens
@@ -328,7 +329,7 @@ def clean(request: Request, folder: Path) -> Any:
         delete=lambda candidate, _purge: dispose(candidate.paths, remove),
     )
     off = problem is not None or not policy.enabled
-    done = retention.CleanupResult() if off else plan.apply()
+    done = CleanupResult() if off else plan.apply()
     counts = {name: getattr(done, name) for name in ("scanned", "deleted", "skipped", "failed")}
     left = entries(folder)
     return {"result": {"disabled": off, **counts}, "deleted": sorted(before - left), "kept": sorted(left)}
