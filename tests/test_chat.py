@@ -225,19 +225,26 @@ def test_an_interrupt_keeps_what_had_come(ws: gemnb.Workspace, llm: ScriptedLlm,
     ]
 
 
-def test_an_interrupt_in_a_tool_answers_every_call(ws: gemnb.Workspace, llm: ScriptedLlm) -> None:
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_after_a_call_that_was_stopped_no_other_runs_and_each_is_answered(
+    ws: gemnb.Workspace, llm: ScriptedLlm, raised: type[BaseException]
+) -> None:
+    ran: list[str] = []
+
     def stop(table: str) -> str:
-        raise KeyboardInterrupt
+        ran.append(table)
+        raise raised
 
     other = {"functionCall": {"id": "c2", "name": "stop", "args": {"table": "b"}}}
     llm._replies = [[{"functionCall": {"id": "c1", "name": "stop", "args": {"table": "a"}}}, other], "Fine."]
     chat = ws.new_chat()
     chat.tools = [stop]
 
-    with pytest.raises(Cancelled):
+    with pytest.raises(Cancelled if raised is KeyboardInterrupt else raised):
         chat.send("Run")
 
-    assert [c.status for m in chat.messages for c in m.tool_calls] == ["cancelled", "cancelled"]
+    assert ran == ["a"]
+    assert [c.status for m in chat.messages for c in m.tool_calls][1:] == ["cancelled"]
     chat.send("Go on")
     assert_paired(llm.asked[-1])
 

@@ -40,6 +40,16 @@ def test_files_come_in_order_and_once(ws: gemnb.Workspace, root: Path, home: Pat
     assert f"--- Context from: {root / 'GEMINI.md'} ---" in memory.text
 
 
+def test_a_file_that_is_met_again_is_used_once(ws: gemnb.Workspace, root: Path, home: Path) -> None:
+    put(home / ".gemini/GEMINI.md", "One rule")
+    (root / "GEMINI.md").symlink_to(home / ".gemini/GEMINI.md")
+
+    memory = ws.memory()
+
+    assert [file.scope for file in memory.files] == ["global"] and memory.text.count("One rule") == 1
+    assert memory.skipped == (f"{root / 'GEMINI.md'}: the same file stands above",)
+
+
 @pytest.mark.parametrize("kind", ["folder", "pipe", "huge", "dangling"])
 def test_what_is_no_file_is_named_and_skipped(ws: gemnb.Workspace, root: Path, kind: str) -> None:
     path = root / "GEMINI.md"
