@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,23 @@ def test_every_frame_can_be_written(ws: gemnb.Workspace, write_session: Write, f
     )
 
     frame(ws).to_parquet(io.BytesIO())
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_texts_are_the_same_however_pandas_keeps_them(
+    ws: gemnb.Workspace, write_session: Write, monkeypatch: pytest.MonkeyPatch, arrow: bool
+) -> None:
+    write_session(header(), user("u", "ё 数据 \ud83d"), gemini("g", ""), user("\ud83d", "x"))
+    told = gemnb.messages_df(ws)
+
+    with pd.option_context("mode.string_storage", "python"):
+        if not arrow:
+            monkeypatch.setitem(sys.modules, "pyarrow", None)
+        found = gemnb.messages_df(ws)
+
+    for name in ("message_id", "text"):
+        assert found[name].dtype.storage == "python" and found[name].to_list() == told[name].to_list()
+    assert told["text"].to_list() == ["ё 数据 \ufffd", "", "x"] and told["chars"].to_list() == [6, 0, 1]
 
 
 def test_what_was_rewound_is_paid_for(ws: gemnb.Workspace, write_session: Write) -> None:

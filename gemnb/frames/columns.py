@@ -8,17 +8,16 @@ from datetime import datetime
 from itertools import filterfalse
 from math import isfinite
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from gemnb.frames.joined import Coded, Words
 from gemnb.model.ledger import ODD
-from gemnb.model.records import LARGEST_COUNT, as_count
+from gemnb.model.records import LARGEST_COUNT, as_count, encoded
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-ODD_VALUE: Final = object()
-"""Stands for a value that a record should have and has not; like any odd value it becomes NA and is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,10 @@ def series(values: Any, dtype: str) -> tuple[pd.Series, int]:
     if isinstance(values, Repeated):
         made, odd = series(values.values, dtype)
         return made.repeat(values.times).reset_index(drop=True), odd
+    if isinstance(values, Words):
+        return _texts(values), 0
+    if isinstance(values, Coded):
+        return _categories(values.codes, values.names), int((values.codes == ODD).sum())
     if not isinstance(values, Sequence):
         return _ready(values, dtype)
     fitted, odd = _fitted(values, FITS[dtype.partition("[")[0]])
@@ -85,14 +88,14 @@ def series(values: Any, dtype: str) -> tuple[pd.Series, int]:
         times = pd.DatetimeIndex([*fitted], dtype="datetime64[us, UTC]" if zone else "datetime64[us]")
         return pd.Series(times.tz_convert(zone) if zone else times), odd
     if dtype == "category":
-        places = {value: place for place, value in enumerate(sorted({*fitted} - {None}))}
-        codes = [-1 if value is None else places[value] for value in fitted]
-        return pd.Series(pd.Categorical.from_codes(codes, pd.Index([*places], dtype="str"))), odd
+        names = sorted({*fitted} - {None})
+        places = {value: place for place, value in enumerate(names)}
+        return _categories([-1 if value is None else places[value] for value in fitted], names), odd
     return pd.Series(fitted, dtype=dtype), odd
 
 
 def _ready(values: Any, dtype: str) -> tuple[pd.Series, int]:
-    """As `series`, of an array: counts as a `Ledger` has them, numbers that are NaN where unknown, or pandas' own."""
+    """As `series`, of an array: numbers as a `Ledger` has them, or NaN where they are unknown, or flags."""
     import numpy as np
     import pandas as pd
 
@@ -100,7 +103,35 @@ def _ready(values: Any, dtype: str) -> tuple[pd.Series, int]:
         return pd.Series(pd.arrays.IntegerArray(values, values < 0)), int((values == ODD).sum())
     if dtype == "Float64":
         return pd.Series(pd.arrays.FloatingArray(values.copy(), ~np.isfinite(values))), int(np.isinf(values).sum())
-    return pd.Series(values), 0
+    if dtype.startswith("datetime64"):
+        times = values.view("datetime64[us]")
+        return pd.Series(pd.DatetimeIndex(times, tz="UTC")), int(np.isnat(times).sum())
+    return pd.Series(values, dtype=dtype), 0
+
+
+def _texts(words: Words) -> pd.Series:
+    """No text is made an object where Arrow is there, which takes them as they are."""
+    import numpy as np
+    import pandas as pd
+
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return pd.Series(words.told(), dtype="str")
+    ends = np.concatenate([[0], np.cumsum(words.sizes)])
+    held = pa.LargeStringArray.from_buffers(len(words.sizes), pa.py_buffer(ends), pa.py_buffer(words.joined))
+    return pd.Series(held, dtype="str")
+
+
+def _categories(codes: Any, names: Sequence[str]) -> pd.Series:
+    """Names that stand nowhere are no category."""
+    import numpy as np
+    import pandas as pd
+
+    found, places = np.unique(np.maximum(np.asarray(codes, np.int64), -1), return_inverse=True)
+    held = [names[code] for code in found.tolist() if code >= 0]
+    missing = len(found) - len(held)
+    return pd.Series(pd.Categorical.from_codes(places - missing, pd.Index(held, dtype="str")))
 
 
 def _fitted(values: Sequence[object], fit: Fit) -> tuple[Sequence[Any], int]:
@@ -124,7 +155,7 @@ def describe(columns: Iterable[Column[T]]) -> str:
 def _text(value: object) -> str | None:
     if not isinstance(value, str):
         return None
-    return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return encoded(value).decode()
 
 
 def _number(value: object) -> float | None:

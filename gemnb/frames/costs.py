@@ -2,61 +2,55 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from datetime import date
 from math import nan
 from typing import TYPE_CHECKING, Any
 
+from gemnb.frames.joined import Joined
 from gemnb.model.cost import Cost, Price, PriceTable, Rates, Scale, charge
-from gemnb.model.ledger import ABSENT, ODD, Ledger
+from gemnb.model.ledger import ABSENT, NO_TIME, ODD, moment
 from gemnb.model.records import TOKEN_KINDS, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 UNKNOWN = (nan,) * len(Cost._fields)
+DAY = 86_400_000_000
+"""Microseconds."""
+FIRST_DAY = date(1970, 1, 1).toordinal()
 
 
-def joined(columns: Iterable[array[int]]) -> NDArray[Any]:
-    """Counts of ledgers, one after another."""
-    import numpy as np
-
-    return np.frombuffer(bytearray().join(columns), np.int64)
-
-
-def paid_places(ledgers: Sequence[Ledger]) -> list[int]:
-    """Places of the messages that were paid for among those of all ledgers."""
-    starts = accumulate((len(ledger.ids) for ledger in ledgers), initial=0)
-    return [start + place for start, ledger in zip(starts, ledgers, strict=False) for place in ledger.paid]
-
-
-def costs_of(ledgers: Sequence[Ledger], price: Price) -> NDArray[Any]:
+def costs_of(told: Joined, price: Price) -> NDArray[Any]:
     """US dollars of each message that was paid for, a row each, as `Cost` has them; NaN where they are unknown."""
     import numpy as np
 
-    paid = np.array(paid_places(ledgers), np.intp)
-    counts = {kind: joined(ledger.counts[kind] for ledger in ledgers)[paid] for kind in TOKEN_KINDS}
-    models = [ledger.models[place] for ledger in ledgers for place in ledger.paid]
-    times = [ledger.times[place] for ledger in ledgers for place in ledger.paid]
-    costs = np.full((len(paid), len(UNKNOWN)), nan)
+    paid = told.numbers["paid"] == 1
+    counts = {kind: told.numbers[kind][paid] for kind in TOKEN_KINDS}
+    models, times = told.numbers["model"][paid], told.numbers["at"][paid]
+    costs = np.full((len(times), len(UNKNOWN)), nan)
     if isinstance(price, PriceTable):
-        by_scale: dict[Scale | None, list[int]] = {}
-        by_day: dict[Any, list[int]] = {}
-        for place, (model, at) in enumerate(zip(models, times, strict=True)):
-            key = model, at and at.date()
-            if (places := by_day.get(key)) is None:
-                places = by_day[key] = by_scale.setdefault(price.scale(*key), [])
-            places.append(place)
-        for scale, places in by_scale.items():
-            if scale:
-                costs[places] = _by_scale(scale, {kind: counts[kind][places] for kind in TOKEN_KINDS})
+        for scale, places in _scales(told, models, times // DAY, price).items():
+            costs[places] = _by_scale(scale, {kind: counts[kind][places] for kind in TOKEN_KINDS})
     else:
-        told = zip(*(column.tolist() for column in counts.values()), strict=True)
-        for place, row in enumerate(told):
+        rows = zip(models.tolist(), times.tolist(), *(column.tolist() for column in counts.values()), strict=True)
+        for place, (model, at, *row) in enumerate(rows):
             tokens = Tokens(**{k: None if n == ABSENT else n for k, n in zip(TOKEN_KINDS, row, strict=True)})
-            costs[place] = price(models[place], tokens, times[place]) or UNKNOWN
+            costs[place] = price(told.name(model), tokens, moment(at)) or UNKNOWN
     return costs
+
+
+def _scales(told: Joined, models: NDArray[Any], days: NDArray[Any], price: PriceTable) -> dict[Scale, NDArray[Any]]:
+    """Which messages have which rates; those whose rates are unknown are left out."""
+    import numpy as np
+
+    most = len(told.names) - ODD
+    keys, which = np.unique(days * most + (models - ODD), return_inverse=True)
+    found: dict[Scale, list[int]] = {}
+    for key, (day, model) in enumerate(divmod(one, most) for one in keys.tolist()):
+        at = None if day == NO_TIME // DAY else date.fromordinal(FIRST_DAY + day)
+        if scale := price.scale(told.name(model + ODD), at):
+            found.setdefault(scale, []).append(key)
+    return {scale: np.flatnonzero(np.isin(which, some)) for scale, some in found.items()}
 
 
 def _by_scale(scale: Scale, counts: dict[str, NDArray[Any]]) -> NDArray[Any]:

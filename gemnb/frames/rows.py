@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import chain, islice
+from itertools import compress, islice
 from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gemnb.frames.columns import ODD_VALUE, Repeated
-from gemnb.frames.costs import UNKNOWN, costs_of, joined, paid_places
+from gemnb.frames.columns import Repeated
+from gemnb.frames.costs import UNKNOWN, costs_of
+from gemnb.frames.joined import joined
 from gemnb.model.cost import Price
-from gemnb.model.ledger import Call, Ledger
+from gemnb.model.ledger import Call, Ledger, moment, parted
 from gemnb.model.records import TOKEN_KINDS
 from gemnb.model.session import SessionInfo
 
@@ -58,48 +59,22 @@ class Messages:
     """The messages of sessions, a column at a time: the talk of each in its order, then what was only paid for."""
 
     def __init__(self, sessions: Iterable[SessionRow], price: Price) -> None:
-        self._sessions = [row for row in sessions if row.ledger.ids]
-        self._ledgers = [row.ledger for row in self._sessions]
+        self._sessions = [row for row in sessions if row.ledger.count]
         self._price = price
-
-    def told(self, name: str) -> list[Any]:
-        """A column of the ledgers."""
-        return [*chain.from_iterable(getattr(ledger, name) for ledger in self._ledgers)]
+        self.told = joined([row.ledger for row in self._sessions])
 
     def each(self, value: Callable[[SessionRow], object]) -> Repeated:
         """What is the same of all messages of a session."""
-        return Repeated([value(row) for row in self._sessions], [len(ledger.ids) for ledger in self._ledgers])
-
-    def or_odd(self, name: str, column: str) -> list[Any]:
-        """A column of the ledgers, with a mark where the file has something else than a `name`."""
-        found: list[Any] = []
-        for ledger in self._ledgers:
-            odd = ledger.odd.get(name, ())
-            values = getattr(ledger, column)
-            found += [ODD_VALUE if place in odd else value for place, value in enumerate(values)] if odd else values
-        return found
-
-    def counts(self, kind: str) -> NDArray[Any]:
-        """Tokens of a kind."""
-        return joined(ledger.counts[kind] for ledger in self._ledgers)
-
-    @property
-    def turns(self) -> NDArray[Any]:
-        """The number of the prompt that each belongs to."""
-        return joined(ledger.turns for ledger in self._ledgers)
-
-    @property
-    def live(self) -> list[bool]:
-        """Whether each is in the talk."""
-        return [place < ledger.live for ledger in self._ledgers for place in range(len(ledger.ids))]
+        return Repeated([value(row) for row in self._sessions], self.told.counts)
 
     @cached_property
     def costs(self) -> NDArray[Any]:
         """US dollars as `Cost` has them, a row each; NaN where they are unknown."""
         import numpy as np
 
-        found = np.full((sum(len(ledger.ids) for ledger in self._ledgers), len(UNKNOWN)), UNKNOWN)
-        found[paid_places(self._ledgers)] = costs_of(self._ledgers, self._price)
+        paid = self.told.numbers["paid"] == 1
+        found = np.full((len(paid), len(UNKNOWN)), UNKNOWN)
+        found[paid] = costs_of(self.told, self._price)
         return found
 
 
@@ -128,33 +103,38 @@ class CallRow(NamedTuple):
 
 def bills_of(ledgers: Sequence[Ledger], price: Price) -> Iterator[Bill]:
     """What each session was billed for, each message at its own date."""
-    totals = iter(costs_of(ledgers, price).sum(axis=1).tolist())
+    totals = iter(costs_of(joined(ledgers), price).sum(axis=1).tolist())
     for ledger in ledgers:
-        known = [cost for cost in islice(totals, len(ledger.paid)) if not isnan(cost)]
+        paid = ledger.column("paid")
+        known = [cost for cost in islice(totals, sum(paid)) if not isnan(cost)]
         yield Bill(
-            tokens={kind: sum(max(ledger.counts[kind][place], 0) for place in ledger.paid) for kind in TOKEN_KINDS},
+            tokens={kind: sum(max(n, 0) for n in compress(ledger.column(kind), paid)) for kind in TOKEN_KINDS},
             cost_usd=sum(known) if known else None,
-            answers=len(ledger.paid),
-            unpriced=len(ledger.paid) - len(known),
+            answers=sum(paid),
+            unpriced=sum(paid) - len(known),
         )
 
 
 def answers(sessions: Iterable[SessionRow], price: Price) -> Iterator[Answer]:
     """The messages of each session that were paid for: those of the talk in its order, then the others."""
     rows = list(sessions)
-    costs = iter(costs_of([row.ledger for row in rows], price).sum(axis=1).tolist())
+    costs = iter(costs_of(joined([row.ledger for row in rows]), price).sum(axis=1).tolist())
     for row in rows:
         ledger = row.ledger
-        for place, cost in zip(ledger.paid, costs, strict=False):
-            counts = {kind: ledger.counts[kind][place] for kind in TOKEN_KINDS}
-            at, live = ledger.times[place], place < ledger.live
+        ids = parted(ledger.ids, ledger.column("id_bytes"))
+        columns = zip(ids, ledger.column("at"), ledger.named("model"), *map(ledger.column, TOKEN_KINDS), strict=True)
+        for place, (id, at, model, *counts) in compress(enumerate(columns), ledger.column("paid")):
+            cost = next(costs)
+            told = dict(zip(TOKEN_KINDS, counts, strict=True))
             cost_usd = None if isnan(cost) else cost
-            yield Answer(row, ledger.ids[place], at, ledger.models[place], counts, live, cost_usd)
+            yield Answer(row, id, moment(at), model, told, place < ledger.live, cost_usd)
 
 
 def call_rows(sessions: Iterable[SessionRow]) -> Iterator[CallRow]:
     """The tool calls of each session; they were measured."""
     for row in sessions:
         ledger = row.ledger
-        for place, call in ledger.calls or ():
-            yield CallRow(row, ledger.ids[place], ledger.times[place], place < ledger.live, call)
+        if ledger.calls:
+            ids, times = [*parted(ledger.ids, ledger.column("id_bytes"))], ledger.column("at")
+            for place, call in ledger.calls:
+                yield CallRow(row, ids[place], moment(times[place]), place < ledger.live, call)

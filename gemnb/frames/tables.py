@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import compress
 from typing import TYPE_CHECKING
 
-from gemnb.frames.columns import ODD_VALUE, Column, column_frame, to_frame
+from gemnb.frames.columns import Column, column_frame, to_frame
 from gemnb.frames.rows import CallRow, Messages, SessionRow, call_rows
 from gemnb.model.cost import Cost
 from gemnb.model.records import TOKEN_KINDS, parse_time
@@ -17,11 +18,12 @@ UTC_TIME = "datetime64[us, UTC]"
 
 
 def _last_prompt(row: SessionRow) -> int | None:
-    return next((count for count in reversed(row.ledger.counts["input"][: row.ledger.live]) if count >= 0), None)
+    return next((count for count in reversed(row.ledger.column("input")[: row.ledger.live]) if count >= 0), None)
 
 
 def _models(row: SessionRow) -> str:
-    return ", ".join(sorted({model for place in row.ledger.paid if (model := row.ledger.models[place])}))
+    models = compress(row.ledger.named("model"), row.ledger.column("paid"))
+    return ", ".join(sorted({model for model in models if model}))
 
 
 def _spent(kind: str) -> Callable[[SessionRow], int]:
@@ -34,7 +36,7 @@ def _duration(row: SessionRow) -> float | None:
 
 
 def _visible(row: SessionRow) -> int:
-    return sum(max(count, 0) for count in row.ledger.counts["total"][: row.ledger.live])
+    return sum(max(count, 0) for count in row.ledger.column("total")[: row.ledger.live])
 
 
 SESSIONS: tuple[Column[SessionRow], ...] = (
@@ -56,7 +58,7 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
     Column("duration_s", "Float64", "Seconds from start to last change.", _duration),
     Column("messages", "Int64", "Distinct live messages.", lambda r: r.info.message_count),
     Column("user_turns", "Int64", "Prompts of the person in the live talk.", lambda r: r.info.user_turns),
-    Column("model_turns", "Int64", "Live answers.", lambda r: r.ledger.types[: r.ledger.live].count("gemini")),
+    Column("model_turns", "Int64", "Live answers.", lambda r: r.ledger.named("type")[: r.ledger.live].count("gemini")),
     Column("tool_calls", "Int64", "Live tool calls.", lambda r: r.ledger.tool_calls),
     Column("tool_errors", "Int64", "Of these, with status `error`.", lambda r: r.ledger.tool_errors),
     *(Column(n, "Int64", f"Tokens spent: {n}; rewound and compressed answers too.", _spent(n)) for n in TOKEN_KINDS),
@@ -83,7 +85,7 @@ SESSIONS: tuple[Column[SessionRow], ...] = (
 
 
 def _tokens(kind: str) -> Callable[[Messages], object]:
-    return lambda m: m.counts(kind)
+    return lambda m: m.told.numbers[kind]
 
 
 def _cost(kind: str) -> Callable[[Messages], object]:
@@ -95,14 +97,10 @@ def _mismatch(m: Messages) -> object:
     import numpy as np
     import pandas as pd
 
-    counts = {kind: m.counts(kind) for kind in TOKEN_KINDS}
+    counts = m.told.numbers
     input, cached, output, thoughts, tool, total = (np.maximum(counts[kind], 0) for kind in TOKEN_KINDS)
     wrong = (total != input + output + thoughts + tool) | (cached > input)
     return pd.arrays.BooleanArray(wrong, (counts["input"] < 0) | (counts["total"] < 0))
-
-
-def _times(m: Messages) -> object:
-    return [ODD_VALUE if at is None else at for at in m.told("times")]
 
 
 MESSAGES: tuple[Column[Messages], ...] = (
@@ -117,18 +115,18 @@ MESSAGES: tuple[Column[Messages], ...] = (
         "Session that the sub-agent worked for; NA for others.",
         lambda m: m.each(lambda r: r.parent),
     ),
-    Column("message_id", "str", "Its id.", lambda m: m.told("ids")),
+    Column("message_id", "str", "Its id.", lambda m: m.told.ids()),
     Column(
         "turn",
         "Int64",
         "Number of the prompt that it belongs to, from 1; NA before the first, and where it is no longer in the talk.",
-        lambda m: m.turns,
+        lambda m: m.told.numbers["turn"],
     ),
-    Column("at", UTC_TIME, "When it was recorded; NA where the file tells no time.", _times),
-    Column("type", "category", "`user`, `gemini`, `info`, `error`, `warning`.", lambda m: m.or_odd("type", "types")),
-    Column("model", "category", "Model that answered.", lambda m: m.or_odd("model", "models")),
-    Column("text", "str", "Its text parts, joined.", lambda m: m.told("texts")),
-    Column("chars", "Int64", "Characters of the text.", lambda m: [*map(len, m.told("texts"))]),
+    Column("at", UTC_TIME, "When it was recorded; NA where the file tells no time.", lambda m: m.told.numbers["at"]),
+    Column("type", "category", "`user`, `gemini`, `info`, `error`, `warning`.", lambda m: m.told.coded("type")),
+    Column("model", "category", "Model that answered.", lambda m: m.told.coded("model")),
+    Column("text", "str", "Its text parts, joined.", lambda m: m.told.texts()),
+    Column("chars", "Int64", "Characters of the text.", lambda m: m.told.numbers["chars"]),
     Column("input", "Int64", "Prompt tokens, cached ones included.", _tokens("input")),
     Column("cached", "Int64", "Tokens of the prompt that came from the cache.", _tokens("cached")),
     Column("output", "Int64", "Tokens of the answer.", _tokens("output")),
@@ -151,13 +149,13 @@ MESSAGES: tuple[Column[Messages], ...] = (
     Column("cost_cached_usd", "Float64", "Of it, for cached tokens.", _cost("cached")),
     Column("cost_output_usd", "Float64", "Of it, for the answer.", _cost("output")),
     Column("cost_thoughts_usd", "Float64", "Of it, for thoughts.", _cost("thoughts")),
-    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda m: m.live),
+    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda m: m.told.live()),
     Column(
         "outcome",
         "category",
         "How a live answer ended (`completed`, `safety`, `cancelled`, …; `info` or `error` where only a note tells it),"
         " or a prompt that has a note and no answer; NA for others.",
-        lambda m: m.told("outcomes"),
+        lambda m: m.told.coded("outcome"),
     ),
 )
 

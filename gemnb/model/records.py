@@ -156,6 +156,14 @@ def text_of(content: MessageContent) -> str:
     )
 
 
+def encoded(text: str) -> bytes:
+    """`text` as UTF-8; U+FFFD for half a character, which no encoding has."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
 def parse_time(text: object) -> datetime | None:
     """An aware UTC time, or None where `text` is none."""
     if not isinstance(text, str) or len(text) < 10:

@@ -77,12 +77,12 @@ def ledger_in(found: Fold, asked: Iterable[Line], *, calls: bool) -> Ledger:
     """The ledger of a file, from its fold and its prompts."""
     live = [settled(line) for line in found.live.values()]
     paid = [settled(line) for line in found.known.values() if line.tokens and line.id not in found.live]
-    cuts = [(step.kind, [line.id or "" for line in step.before], step.after) for step in found.steps]
-    return make_ledger(live, paid, asked={line.id or "" for line in asked}, cuts=cuts, calls=calls)
+    ids = {line.id or "" for line in asked}
+    return make_ledger(live, paid, asked=ids, rewound=found.rewinds, anew=found.anew, calls=calls)
 
 
 def _read(path: Path, status: os.stat_result, *, calls: bool) -> tuple[SessionInfo, Ledger]:
-    found = read_fold(path, records=partial(tabled_records, calls=calls), steps=True)
+    found = read_fold(path, records=partial(tabled_records, calls=calls))
     asked = list(prompts(found.live.values()))
     return described(found, path, status, asked=asked), ledger_in(found, asked, calls=calls)
 

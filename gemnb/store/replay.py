@@ -31,6 +31,9 @@ class Fold:
     """Every message id ever seen; never undone by a rewind or a replacement."""
     damage: list[Damage] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    rewinds: int = 0
+    anew: list[str] = field(default_factory=list)
+    """Of each replacement that begins with a message never seen before, the id of that."""
     headers: int = 0
     emptied: bool = False
     """Whether the client's second start-up in one minute took the talk out of its sight (FORMAT.md 2)."""
@@ -107,6 +110,7 @@ def _put(live: dict[str, Line], line: Line, known: dict[str, Line]) -> None:
 def _rewind(found: Fold, target: str, *, steps: bool) -> None:
     """Drop the message `target` and all after it; all of them where there is none of that name."""
     before = list(found.live.values()) if steps else []
+    found.rewinds += 1
     if target not in found.live:
         found.live.clear()
     while found.live:
@@ -118,6 +122,9 @@ def _rewind(found: Fold, target: str, *, steps: bool) -> None:
 
 def _replace(found: Fold, messages: list[Line], *, steps: bool) -> None:
     before = list(found.live.values()) if steps else []
+    first = next((message.id for message in messages if message.id is not None), None)
+    if first is not None and first not in found.known:
+        found.anew.append(first)
     found.live = {}
     for message in messages:
         if message.id is not None:

@@ -70,7 +70,7 @@ def fold(data: bytes, folder: Path) -> None:
 
     whole = read_fold(path)
     brief = read_fold(path, records=brief_records)
-    tabled = {c: read_fold(path, records=partial(tabled_records, calls=c), steps=True) for c in (False, True)}
+    tabled = {c: read_fold(path, records=partial(tabled_records, calls=c)) for c in (False, True)}
     read_fold(path, as_client=True)
     session = read_session(path)
 
