@@ -29,7 +29,7 @@ class Coded:
 class Words:
     """Texts as UTF-8, one after another."""
 
-    joined: bytes
+    joined: bytes | bytearray
     sizes: NDArray[Any]
 
     def told(self) -> list[str]:
@@ -41,16 +41,12 @@ class Words:
 class Joined:
     """The messages of ledgers, one after another."""
 
-    ledgers: Sequence[Ledger]
+    counts: list[int]
+    """How many messages each ledger has."""
     numbers: Mapping[str, NDArray[Any]]
     """`NUMBERS`; those of a name are places among `names`."""
     names: Sequence[str]
     """Each once, in order."""
-
-    @property
-    def counts(self) -> list[int]:
-        """How many messages each ledger has."""
-        return [ledger.count for ledger in self.ledgers]
 
     def name(self, code: int) -> str | None:
         """What it stands for; None where there is none."""
@@ -60,20 +56,9 @@ class Joined:
         """Types, models or outcomes."""
         return Coded(self.numbers[name], self.names)
 
-    def ids(self) -> Words:
-        """Of the messages."""
-        return Words(b"".join([ledger.ids for ledger in self.ledgers]), self.numbers["id_bytes"])
-
-    def texts(self) -> Words:
-        """Of the messages."""
-        return Words(b"".join([ledger.texts for ledger in self.ledgers]), self.numbers["text_bytes"])
-
-    def live(self) -> NDArray[Any]:
-        """Whether each is in the talk."""
-        import numpy as np
-
-        parts = [n for ledger in self.ledgers for n in (ledger.live, ledger.count - ledger.live)]
-        return np.repeat(np.resize([True, False], len(parts)), parts)
+    def words(self, parts: Sequence[bytearray], sizes: str) -> Words:
+        """Ids or texts, those of a ledger each."""
+        return Words(parts[0] if len(parts) == 1 else b"".join(parts), self.numbers[sizes])
 
 
 def joined(ledgers: Sequence[Ledger]) -> Joined:
@@ -88,9 +73,10 @@ def joined(ledgers: Sequence[Ledger]) -> Joined:
     places = {name: place for place, name in enumerate(names)}
     own = np.array([places[name] for name in told], np.int64)
     sizes = np.array([len(ledger.names) for ledger in ledgers], np.int64)
-    starts = np.repeat(np.cumsum(sizes) - sizes, [ledger.count for ledger in ledgers])
+    counts = [ledger.count for ledger in ledgers]
+    starts = np.repeat(np.cumsum(sizes) - sizes, counts)
     for name in NAMED:
         codes = numbers[name]
         known = codes >= 0
         codes[known] = own[codes[known] + starts[known]]
-    return Joined(ledgers, numbers, names)
+    return Joined(counts, numbers, names)

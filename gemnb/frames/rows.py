@@ -55,17 +55,42 @@ class SessionRow:
     """Of its sub-agents."""
 
 
+class Owner(NamedTuple):
+    """A session as far as its messages tell of it."""
+
+    info: SessionInfo
+    project: str
+    parent: str | None
+    live: int
+    messages: int
+
+
 class Messages:
-    """The messages of sessions, a column at a time: the talk of each in its order, then what was only paid for."""
+    """The messages of sessions, a column at a time: the talk of each in its order, then what was only paid for.
+
+    It keeps no ledger: what they hold is in the columns.
+    """
 
     def __init__(self, sessions: Iterable[SessionRow], price: Price) -> None:
-        self._sessions = [row for row in sessions if row.ledger.count]
+        rows = [row for row in sessions if row.ledger.count]
+        ledgers = [row.ledger for row in rows]
+        self._owners = [Owner(row.info, row.project, row.parent, row.ledger.live, row.ledger.count) for row in rows]
         self._price = price
-        self.told = joined([row.ledger for row in self._sessions])
+        self.told = joined(ledgers)
+        self.ids = self.told.words([ledger.ids for ledger in ledgers], "id_bytes")
+        self.texts = self.told.words([ledger.texts for ledger in ledgers], "text_bytes")
 
-    def each(self, value: Callable[[SessionRow], object]) -> Repeated:
+    def each(self, value: Callable[[Owner], object]) -> Repeated:
         """What is the same of all messages of a session."""
-        return Repeated([value(row) for row in self._sessions], self.told.counts)
+        return Repeated([value(owner) for owner in self._owners], self.told.counts)
+
+    @property
+    def live(self) -> NDArray[Any]:
+        """Whether each is in the talk."""
+        import numpy as np
+
+        parts = [n for owner in self._owners for n in (owner.live, owner.messages - owner.live)]
+        return np.repeat(np.resize([True, False], len(parts)), parts)
 
     @cached_property
     def costs(self) -> NDArray[Any]:

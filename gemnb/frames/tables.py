@@ -115,7 +115,7 @@ MESSAGES: tuple[Column[Messages], ...] = (
         "Session that the sub-agent worked for; NA for others.",
         lambda m: m.each(lambda r: r.parent),
     ),
-    Column("message_id", "str", "Its id.", lambda m: m.told.ids()),
+    Column("message_id", "str", "Its id.", lambda m: m.ids),
     Column(
         "turn",
         "Int64",
@@ -125,7 +125,7 @@ MESSAGES: tuple[Column[Messages], ...] = (
     Column("at", UTC_TIME, "When it was recorded; NA where the file tells no time.", lambda m: m.told.numbers["at"]),
     Column("type", "category", "`user`, `gemini`, `info`, `error`, `warning`.", lambda m: m.told.coded("type")),
     Column("model", "category", "Model that answered.", lambda m: m.told.coded("model")),
-    Column("text", "str", "Its text parts, joined.", lambda m: m.told.texts()),
+    Column("text", "str", "Its text parts, joined.", lambda m: m.texts),
     Column("chars", "Int64", "Characters of the text.", lambda m: m.told.numbers["chars"]),
     Column("input", "Int64", "Prompt tokens, cached ones included.", _tokens("input")),
     Column("cached", "Int64", "Tokens of the prompt that came from the cache.", _tokens("cached")),
@@ -149,7 +149,7 @@ MESSAGES: tuple[Column[Messages], ...] = (
     Column("cost_cached_usd", "Float64", "Of it, for cached tokens.", _cost("cached")),
     Column("cost_output_usd", "Float64", "Of it, for the answer.", _cost("output")),
     Column("cost_thoughts_usd", "Float64", "Of it, for thoughts.", _cost("thoughts")),
-    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda m: m.told.live()),
+    Column("live", "boolean", "Whether it is still in the talk; else it was only paid for.", lambda m: m.live),
     Column(
         "outcome",
         "category",

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -53,7 +53,9 @@ class Told(Spoken, Protocol):
     @property
     def model(self) -> str | None: ...
     @property
-    def tokens(self) -> Tokens | None: ...
+    def tokens(self) -> Tokens | tuple[int, ...] | None:
+        """Or the counts as a `Ledger` has them, in the order of `TOKEN_KINDS`."""
+
     @property
     def tool_calls(self) -> Sequence[Ended] | None: ...
     @property
@@ -68,7 +70,7 @@ ABSENT, ODD = -1, -2
 """Stand among counts, which are never less than nothing, for one that is not there and for something that is none."""
 NO_TIME = -(2**63)
 """Stands among times for one that cannot be read; NumPy's NaT."""
-NUMBERS = ("at", "type", "model", "outcome", "turn", "paid", "chars", "id_bytes", "text_bytes", *TOKEN_KINDS)
+NUMBERS = ("at", "type", "model", "outcome", "turn", "paid", *TOKEN_KINDS, "id_bytes", "chars", "text_bytes")
 """What a ledger tells of each message in numbers. `at` is microseconds since 1970; type, model and outcome are places
 among its names; like the turn and the tokens, they are `ABSENT` or `ODD` where there is none.
 """
@@ -101,9 +103,9 @@ class Ledger:
     """All of the first of `NUMBERS`, then all of the next."""
     names: list[str]
     """Of types, models and outcomes."""
-    ids: bytes
+    ids: bytearray
     """UTF-8, one after another; without half characters, as everything here."""
-    texts: bytes
+    texts: bytearray
     live: int
     """How many messages are in the talk."""
     tool_calls: int
@@ -131,7 +133,7 @@ class Ledger:
         return [None if code < 0 else self.names[code] for code in self.column(name)]
 
 
-def parted(joined: bytes, sizes: Iterable[int]) -> Iterator[str]:
+def parted(joined: bytes | bytearray, sizes: Iterable[int]) -> Iterator[str]:
     """Texts of these sizes that stand one after another."""
     start = 0
     for size in sizes:
@@ -152,9 +154,10 @@ def ledger_of(session: Session, *, calls: bool = False) -> Ledger:
         known.update(step.before)
         if step.kind == "replace" and step.after and step.after[0] not in known:
             anew.append(step.after[0])
+    live = {message.id for message in session.messages}
     return make_ledger(
-        session.messages,
-        session.usage.values(),
+        [*session.messages, *(one for one in session.usage.values() if one.id not in live and one.tokens)],
+        live=len(session.messages),
         asked={message.id for message in prompts(session.messages)},
         rewound=sum(step.kind == "rewind" for step in session.history),
         anew=anew,
@@ -163,58 +166,43 @@ def ledger_of(session: Session, *, calls: bool = False) -> Ledger:
 
 
 def make_ledger(
-    live: Sequence[Told],
-    known: Iterable[Told],
-    *,
-    asked: Collection[str],
-    rewound: int,
-    anew: Collection[str],
-    calls: bool = False,
+    told: list[Told], *, live: int, asked: Collection[str], rewound: int, anew: Iterable[str], calls: bool = False
 ) -> Ledger:
-    """The ledger of the talk `live`.
+    """The ledger of a talk.
 
     Args:
-        live: the messages of the talk.
-        known: every message ever seen; those without tokens do not count.
+        told: the messages of the talk, then those that were only paid for. The list is emptied: of a long talk, the
+            messages and their texts once more would be most of the memory.
+        live: how many are in the talk.
         asked: ids of the prompts.
         rewound: how often the talk was rewound.
         anew: of each time that the talk was replaced by one that begins with a new message, the id of that.
         calls: measure the tool calls that are not.
     """
-    held = {message.id for message in live}
-    told = [*live, *(message for message in known if message.id not in held and message.tokens)]
-    odd = {place: message.extra for place, message in enumerate(told) if message.extra}
-    texts = [text_of(message.content) for message in told]
-    ids, words = [encoded(message.id) for message in told], [*map(encoded, texts)]
-    names: dict[str, int] = {}
-    columns = (
-        [_since_epoch(message.timestamp) for message in told],
-        _codes([message.type or None for message in told], names, odd, "type"),
-        _codes([message.model for message in told], names, odd, "model"),
-        _codes(_outcomes(live, asked) + [None] * (len(told) - len(live)), names, {}, "outcome"),
-        _turns(live, asked) + [ABSENT] * (len(told) - len(live)),
-        [1 if message.tokens else 0 for message in told],
-        [*map(len, texts)],
-        [*map(len, ids)],
-        [*map(len, words)],
-        *_counts([message.tokens for message in told], odd),
-    )
-    made = [call.status for message in live for call in message.tool_calls or ()]
+    ids = [message.id for message in told]
+    ended = [call.status for message in told[:live] for call in message.tool_calls or ()]
+    made = [(place, call) for place, message in enumerate(told) for call in message.tool_calls or ()] if calls else None
+    names: dict[str | None, int] = {None: ABSENT}
+    numbers = array("q")
+    for column in _columns(told, live, asked, names):
+        numbers.extend(array("q", column))
+    joined_ids, _, sizes = _joined(ids)
+    numbers.extend(array("q", sizes))
+    compressions = sum(SNAPSHOT in text_of(told[ids.index(id)].content) for id in anew if id in ids[:live])
+    told.reverse()
+    texts, chars, sizes = _joined(text_of(told.pop().content) for _ in ids)
+    numbers.extend(array("q", chars + sizes))
     return Ledger(
-        numbers=array("q", [*chain.from_iterable(columns)]),
-        names=[encoded(name).decode() for name in names],
-        ids=b"".join(ids),
-        texts=b"".join(words),
-        live=len(live),
-        tool_calls=len(made),
-        tool_errors=made.count("error"),
-        calls=[(place, _measured(call)) for place, message in enumerate(told) for call in message.tool_calls or ()]
-        if calls
-        else None,
+        numbers=numbers,
+        names=[encoded(name).decode() for name in names if name is not None],
+        ids=joined_ids,
+        texts=texts,
+        live=live,
+        tool_calls=len(ended),
+        tool_errors=ended.count("error"),
+        calls=None if made is None else [(place, _measured(call)) for place, call in made],
         rewound=rewound,
-        compressions=sum(message.id in anew and SNAPSHOT in text_of(message.content) for message in live)
-        if anew
-        else 0,
+        compressions=compressions,
     )
 
 
@@ -235,32 +223,50 @@ def _measured(call: Any) -> Call:
     return call if isinstance(call, Call) else measured(call)
 
 
-def _since_epoch(text: object) -> int:
-    at = parse_time(text)
-    return NO_TIME if at is None else (at - _EPOCH) // _MICROSECOND
+def _columns(
+    told: Sequence[Told], live: int, asked: Collection[str], names: dict[str | None, int]
+) -> Iterator[Iterable[int]]:
+    """The first of `NUMBERS`, up to the tokens."""
+    odd = {place: message.extra for place, message in enumerate(told) if message.extra}
+    times = map(parse_time, [message.timestamp for message in told])
+    yield [NO_TIME if at is None else (at - _EPOCH) // _MICROSECOND for at in times]
+    yield _codes([message.type or None for message in told], names, odd, "type")
+    yield _codes([message.model for message in told], names, odd, "model")
+    yield _codes(_outcomes(told, live, asked), names, {}, "outcome")
+    turns = accumulate(message.id in asked for message in told[:live])
+    yield [turn or ABSENT for turn in turns] + [ABSENT] * (len(told) - live)
+    yield [1 if message.tokens else 0 for message in told]
+    yield from _counts([message.tokens for message in told], odd)
 
 
-def _codes(values: Sequence[str | None], names: dict[str, int], odd: Mapping[int, JsonObject], name: str) -> list[int]:
+def _joined(texts: Iterable[str]) -> tuple[bytearray, list[int], list[int]]:
+    """`texts` as UTF-8, one after another; how many characters and how many bytes each has."""
+    joined, chars, sizes = bytearray(), [], []
+    for text in texts:
+        part = text.encode() if text.isascii() else encoded(text)
+        joined += part
+        chars.append(len(text))
+        sizes.append(len(part))
+    return joined, chars, sizes
+
+
+def _codes(
+    values: Sequence[str | None], names: dict[str | None, int], odd: Mapping[int, JsonObject], name: str
+) -> list[int]:
     """The places of `values` among `names`; `ODD` where the file has something that is no text in the place of one."""
-    codes = [ABSENT if value is None else names.setdefault(value, len(names)) for value in values]
+    for value in dict.fromkeys(values):
+        names.setdefault(value, len(names) - 1)
+    codes = [names[value] for value in values]
     for place, extra in odd.items():
         if not values[place] and not isinstance(extra.get(name), str | None):
             codes[place] = ODD
     return codes
 
 
-def _turns(live: Iterable[Told], asked: Collection[str]) -> list[int]:
-    return [turn or ABSENT for turn in accumulate(int(message.id in asked) for message in live)]
-
-
-def _counts(tokens: Sequence[Tokens | None], odd: Mapping[int, JsonObject]) -> list[list[int]]:
+def _counts(tokens: Sequence[Tokens | tuple[int, ...] | None], odd: Mapping[int, JsonObject]) -> list[list[int]]:
     """The tokens of each kind, of every message."""
-    found = [_told_counts(one) for one in tokens if one is not None]
-    values = {*chain.from_iterable(found)}
-    if None in values or (values and (min(values) < 0 or max(values) > LARGEST_COUNT)):
-        found = [tuple(map(_count, counts)) for counts in found]
-    told = iter(found)
-    columns = [[*column] for column in zip(*(_UNTOLD if one is None else next(told) for one in tokens), strict=True)]
+    told = [_UNTOLD if one is None else one if isinstance(one, tuple) else _counted(one) for one in tokens]
+    columns = [[*column] for column in zip(*told, strict=True)]
     for place, extra in odd.items():
         raw = extra.get("tokens")
         for kind, column in zip(TOKEN_KINDS, columns, strict=True):
@@ -269,24 +275,23 @@ def _counts(tokens: Sequence[Tokens | None], odd: Mapping[int, JsonObject]) -> l
     return columns
 
 
-def _count(told: int | None) -> int:
-    return ABSENT if told is None else told if 0 <= told <= LARGEST_COUNT else ODD
+def _counted(tokens: Tokens) -> tuple[int, ...]:
+    return tuple(ABSENT if n is None else n if 0 <= n <= LARGEST_COUNT else ODD for n in _told_counts(tokens))
 
 
-def _outcomes(live: Sequence[Told], asked: Collection[str]) -> list[str | None]:
+def _outcomes(told: Sequence[Told], live: int, asked: Collection[str]) -> list[str | None]:
     """How each answer ended, by the note after it; and each prompt that has a note and no answer."""
-    found: list[str | None] = []
+    found: list[str | None] = [None] * len(told)
     note: str | None = None
-    for message in reversed(live):
-        ended = None
+    for place in range(live - 1, -1, -1):
+        message = told[place]
         if message.type == "gemini":
-            ended, note = note or "completed", None
+            found[place], note = note or "completed", None
         elif message.type in ("info", "error"):
             note = str(NOTED.get(text_of(message.content), message.type))
         elif message.id in asked:
-            ended, note = note, None
-        found.append(ended)
-    return found[::-1]
+            found[place], note = note, None
+    return found
 
 
 def _chars(value: object) -> int | None:

@@ -166,7 +166,7 @@ def encoded(text: str) -> bytes:
 
 def parse_time(text: object) -> datetime | None:
     """An aware UTC time, or None where `text` is none."""
-    if not isinstance(text, str) or len(text) < 10:
+    if not isinstance(text, str):
         return None
     try:
         at = datetime.fromisoformat(text)
@@ -174,6 +174,8 @@ def parse_time(text: object) -> datetime | None:
         return None
     if at.tzinfo is UTC:
         return at
+    if len(text) < 10:
+        return None
     try:
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (OverflowError, ValueError):

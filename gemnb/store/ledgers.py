@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from gemnb.model.ledger import Counts, Ledger, make_ledger
 from gemnb.model.progress import Progress, watched
 from gemnb.model.session import SessionInfo
 from gemnb.model.talk import prompts
-from gemnb.store.codec import Line
 from gemnb.store.index import LEDGERS, Index
 from gemnb.store.replay import Fold, read_fold
 from gemnb.store.rows import (
@@ -73,18 +72,23 @@ def ledgers_of(
     return found
 
 
-def ledger_in(found: Fold, asked: Iterable[Line], *, calls: bool) -> Ledger:
-    """The ledger of a file, from its fold and its prompts."""
-    live = [settled(line) for line in found.live.values()]
-    paid = [settled(line) for line in found.known.values() if line.tokens and line.id not in found.live]
-    ids = {line.id or "" for line in asked}
-    return make_ledger(live, paid, asked=ids, rewound=found.rewinds, anew=found.anew, calls=calls)
+def ledger_in(found: Fold, asked: Collection[str], *, calls: bool) -> Ledger:
+    """The ledger of a file, from its fold and the ids of its prompts; the fold is emptied, see `make_ledger`."""
+    told = [settled(line) for line in found.live.values()]
+    gone = (settled(line) for line in found.known.values() if line.tokens and line.id not in found.live)
+    told += [message for message in gone if message.tokens]
+    live = len(found.live)
+    found.live, found.known = {}, {}
+    return make_ledger(told, live=live, asked=asked, rewound=found.rewinds, anew=found.anew, calls=calls)
 
 
 def _read(path: Path, status: os.stat_result, *, calls: bool) -> tuple[SessionInfo, Ledger]:
     found = read_fold(path, records=partial(tabled_records, calls=calls))
     asked = list(prompts(found.live.values()))
-    return described(found, path, status, asked=asked), ledger_in(found, asked, calls=calls)
+    row = described(found, path, status, asked=asked)
+    ids = {line.id or "" for line in asked}
+    del asked
+    return row, ledger_in(found, ids, calls=calls)
 
 
 def _kept(entry: bytes | None, status: os.stat_result, *, calls: bool) -> Kept | None:

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gemnb.model.ledger import Made, measured
-from gemnb.model.records import JsonObject, MessageContent, Tokens, parts_of, text_of
+from gemnb.model.ledger import ABSENT, Made, measured
+from gemnb.model.records import LARGEST_COUNT, JsonObject, MessageContent, parts_of, text_of
 from gemnb.model.talk import has_other_part
 from gemnb.store import codec
 from gemnb.store.typed import typed_records
 
 C = TypeVar("C")
+Kind = Literal["user", "gemini", "info", "error", "warning"]
+"""As every client writes it; a record of another is decoded whole. What is told so often is one text in memory."""
+Status = Literal["success", "error", "cancelled"]
+Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 OTHER = {"other": True}
 """Stands for the parts of a content that are no text."""
 
 
 class Item(msgspec.Struct, gc=False):
-    """An element of a list of which only the length counts."""
+    """An element of a list that is empty or is not."""
+
+
+SOME = [Item()]
+"""In the place of any list that is not empty: of a long talk, many that say the same take much of the memory."""
+
+
+class Spent(msgspec.Struct, kw_only=True, gc=False):
+    """`Tokens` as every client writes them; others are decoded whole."""
+
+    input: Count = ABSENT
+    cached: Count = ABSENT
+    output: Count = ABSENT
+    thoughts: Count = ABSENT
+    tool: Count = ABSENT
+    total: Count
 
 
 class End(msgspec.Struct, gc=False):
     """A tool call of which only the end counts."""
 
-    status: str | None = None
+    status: Status | None = None
 
 
 class Call(msgspec.Struct, rename=codec.ON_DISK, gc=False):
@@ -46,11 +65,11 @@ class Entry(msgspec.Struct, Generic[C], rename=codec.ON_DISK, gc=False):
 
     id: str
     rewind_to: str | None = None
-    type: str | None = None
+    type: Kind | None = None
     timestamp: str | None = None
     content: Any = None
     display_content: Any = None
-    tokens: Tokens | None = None
+    tokens: Spent | None = None
     thoughts: list[Item] | None = None
     tool_calls: list[C] | None = None
     model: str | None = None
@@ -67,11 +86,11 @@ class Record(msgspec.Struct, Generic[C], rename=codec.ON_DISK, gc=False):
     update: Record[C] | None = None
     session_id: str | UnsetType = UNSET
     project_hash: str | UnsetType = UNSET
-    type: str | None = None
+    type: Kind | None = None
     timestamp: str | None = None
     content: Any = None
     display_content: Any = None
-    tokens: Tokens | None = None
+    tokens: Spent | None = None
     thoughts: list[Item] | None = None
     tool_calls: list[C] | None = None
     model: str | None = None
@@ -99,18 +118,19 @@ def tabled_records(lines: Iterable[bytes], *, salvage: bool, calls: bool = False
     decode_other = msgspec.json.Decoder(Record[form]).decode
     measure: Callable[[Any], Any] = measured if calls else _end
 
-    def settle(record: Any) -> None:
+    def settle(record: Any) -> Any:
         if type(record.content) is not str:
             record.content = _spoken(record.content)
         if record.display_content is not None:
             record.display_content = _spoken(record.display_content)
+        if record.thoughts:
+            record.thoughts = SOME
         if calls and record.tool_calls:
             record.tool_calls = [measured(call) for call in record.tool_calls]
+        return record
 
     def message(line: bytes) -> Any:
-        record = decode(line)
-        settle(record)
-        return record
+        return settle(decode(line))
 
     def other(line: bytes) -> Any:
         record = decode_other(line)
@@ -125,14 +145,16 @@ def tabled_records(lines: Iterable[bytes], *, salvage: bool, calls: bool = False
 
 
 def _end(call: Made) -> End:
-    return End(call.status)
+    return End(call.status)  # type: ignore[arg-type] # any text: only what is decoded is checked
 
 
 def settled(record: Any) -> Any:
     """`record` of a fold as a message; one that was decoded whole, or got tokens of such, is brought to form."""
     if record.raw is not None:
         return codec.decode_message(record.raw)
-    if type(record.tokens) is dict:
+    if type(record.tokens) is Spent:
+        record.tokens = msgspec.structs.astuple(record.tokens)
+    elif type(record.tokens) is dict:
         told = {name: getattr(record, name) for name in Entry.__struct_fields__}
         extra = record.extra | {"tokens": record.tokens}
         return Odd(**told | {"tokens": codec.decode_tokens(record.tokens)}, extra=extra)
@@ -159,6 +181,9 @@ def _spoken(content: MessageContent) -> MessageContent:
     """The text of `content`, beside a mark where it holds something else; before it, where it begins with that."""
     if content is None or isinstance(content, str):
         return content
+    match content:
+        case [{"text": str(text), **more}] if not more:  # most are, and the rest takes ten times as long
+            return text
     text = text_of(content)
     if not has_other_part(content):
         return text

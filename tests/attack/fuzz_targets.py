@@ -76,7 +76,7 @@ def fold(data: bytes, folder: Path) -> None:
 
     assert ids(whole) == ids(brief) == [m.id for m in session.messages]
     for calls, found in tabled.items():
-        ledger = ledger_in(found, prompts(found.live.values()), calls=calls)
+        ledger = ledger_in(found, {line.id for line in prompts(found.live.values())}, calls=calls)
         assert ledger == ledger_of(session, calls=calls)
     assert len(whole.damage) == len(session.damage)
     assert isinstance(session.id, str) and set(session.usage) <= set(whole.known)
