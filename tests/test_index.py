@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -285,6 +287,19 @@ def test_no_byte_of_the_index_is_believed(
 
     assert billed(ws, calls=False) == told
     assert ws.sessions() == first
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("table", ["files", "ledgers"])
+def test_a_name_that_became_bytes_is_not_believed(ws: gemnb.Workspace, write_session: Write, table: str) -> None:
+    write_session(header(), *TALK)
+    first, told = ws.sessions(hidden=True), billed(ws, calls=False)
+    with closing(sqlite3.connect(index_file())) as database:
+        database.execute(f"UPDATE {table} SET name = CAST(name AS BLOB)")
+        database.commit()
+
+    assert billed(ws, calls=False) == told
+    assert ws.sessions(hidden=True) == first
 
 
 @pytest.mark.usefixtures("later")

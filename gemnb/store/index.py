@@ -63,6 +63,8 @@ class Index:
         def rows(database: Connection) -> dict[str, bytes]:
             found = {}
             for name, entry in database.execute(f"SELECT name, entry FROM {table} WHERE folder = ?", (key,)):
+                if not isinstance(name, str):
+                    raise TypeError(f"a name that is no text: {name!r}")
                 value = entry[_CHECK_BYTES:]
                 if _check(value) == entry[:_CHECK_BYTES]:
                     found[name] = value
