@@ -176,6 +176,25 @@ def test_a_table_reads_what_did_not_change_once(
 
 
 @pytest.mark.usefixtures("later")
+def test_much_is_kept_in_portions(
+    ws: gemnb.Workspace, write_session: Write, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 6):
+        write_session(header(f"s{number}"), *TALK, name=f"session-2026-05-0{number}T10-00-aa11bb2{number}.jsonl")
+    monkeypatch.setattr(ledgers, "HELD_BYTES", 1000)
+    written: list[int] = []
+    write = Index.write
+    told = lambda self, *given, **named: written.append(len(named["ledgers"])) or write(self, *given, **named)  # noqa: E731
+    monkeypatch.setattr(Index, "write", told)
+
+    first = gemnb.messages_df(ws)
+    again = gemnb.messages_df(ws)
+
+    assert len(reads) == sum(written) == 5 and len(written) > 1
+    pd.testing.assert_frame_equal(again, first)
+
+
+@pytest.mark.usefixtures("later")
 def test_calls_are_measured_when_they_are_asked_for(
     ws: gemnb.Workspace, write_session: Write, reads: list[str]
 ) -> None:

@@ -183,17 +183,16 @@ def make_ledger(
     ended = [call.status for message in told[:live] for call in message.tool_calls or ()]
     made = [(place, call) for place, message in enumerate(told) for call in message.tool_calls or ()] if calls else None
     names: dict[str | None, int] = {None: ABSENT}
-    numbers = array("q")
+    numbers: list[int] = []
     for column in _columns(told, live, asked, names):
-        numbers.extend(array("q", column))
+        numbers += column
     joined_ids, _, sizes = _joined(ids)
-    numbers.extend(array("q", sizes))
+    numbers += sizes
     compressions = sum(SNAPSHOT in text_of(told[ids.index(id)].content) for id in anew if id in ids[:live])
     told.reverse()
     texts, chars, sizes = _joined(text_of(told.pop().content) for _ in ids)
-    numbers.extend(array("q", chars + sizes))
     return Ledger(
-        numbers=numbers,
+        numbers=array("q", numbers + chars + sizes),
         names=[encoded(name).decode() for name in names if name is not None],
         ids=joined_ids,
         texts=texts,
@@ -225,7 +224,7 @@ def _measured(call: Any) -> Call:
 
 def _columns(
     told: Sequence[Told], live: int, asked: Collection[str], names: dict[str | None, int]
-) -> Iterator[Iterable[int]]:
+) -> Iterator[list[int]]:
     """The first of `NUMBERS`, up to the tokens."""
     odd = {place: message.extra for place, message in enumerate(told) if message.extra}
     times = map(parse_time, [message.timestamp for message in told])

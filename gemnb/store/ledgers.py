@@ -34,6 +34,9 @@ from gemnb.store.rows import (
 )
 from gemnb.store.tabled import settled, tabled_records
 
+HELD_BYTES = 16 << 20
+"""How much is made ready for the index before it is written."""
+
 
 class Kept(msgspec.Struct, array_like=True, gc=False):
     """A row and its ledger as the index keeps them."""
@@ -55,6 +58,7 @@ def ledgers_of(
     found: list[tuple[SessionInfo, Ledger | None]] = []
     rows: dict[str, bytes] = {}
     fresh: dict[str, bytes] = {}
+    held = 0
     for name, path in watched(list(named_files(folder)), READING, progress):
         try:
             status = os.lstat(path)
@@ -66,6 +70,10 @@ def ledgers_of(
         if index and not kept and is_settled(status, begun) and (entry := _packed(row, ledger, status)):
             rows |= packed(name, row, status)
             fresh[name] = entry
+            held += len(entry)
+            if held > HELD_BYTES:
+                index.write(folder, rows, ledgers=fresh)
+                rows, fresh, held = {}, {}, 0
         found.append((in_time(row, status, now), ledger))
     if index and (fresh or known):
         index.write(folder, rows, ledgers=fresh, gone=known)
