@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gemnb.errors import FrameError
 from gemnb.frames.columns import describe, series
 from gemnb.frames.tables import MESSAGES, TOOL_CALLS
 from gemnb.frames.usage import KEYS, usage_columns
+from gemnb.services.prices import list_price
 
 Write = Callable[..., Path]
 FRAMES = [gemnb.sessions_df, gemnb.messages_df, gemnb.tool_calls_df, gemnb.usage_df]
@@ -130,12 +132,38 @@ def test_an_unknown_source_is_told() -> None:
         gemnb.sessions_df("everything")
 
 
-def test_a_bad_time_is_na_and_counted(ws: gemnb.Workspace, write_session: Write) -> None:
-    write_session(header(), user("u", "x", timestamp="yesterday"), gemini("g", "y", timestamp=None, tokens=TOKENS))
+@pytest.mark.parametrize("stamp", ["yesterday", "20260501", 5])
+def test_a_bad_time_is_na_and_counted(ws: gemnb.Workspace, write_session: Write, stamp: Any) -> None:
+    write_session(header(), user("u", "x", timestamp=stamp), gemini("g", "y", timestamp=None, tokens=TOKENS))
 
     frame = gemnb.messages_df(ws)
 
     assert frame["at"].isna().all() and frame.attrs["gemnb"]["odd"] == {"at": 2} and len(frame) == 2
+
+
+SUMMARY = user("s", "<state_snapshot>rivers</state_snapshot>")
+
+
+@pytest.mark.parametrize(
+    ("records", "rewound", "compressions"),
+    [
+        pytest.param([{"$set": {"messages": [SUMMARY, TALK[1]]}}], 0, 1, id="a new summary"),
+        pytest.param([SUMMARY, {"$set": {"messages": [SUMMARY]}}], 0, 0, id="a summary that was there"),
+        pytest.param([{"$set": {"messages": [SUMMARY, TALK[1]]}}, {"$set": {"messages": [SUMMARY]}}], 0, 1, id="again"),
+        pytest.param([{"$set": {"messages": [user("n", "x")]}}], 0, 0, id="no summary"),
+        pytest.param([{"$set": {"messages": [SUMMARY]}}, {"$rewindTo": "s"}, user("n", "x")], 1, 0, id="rewound"),
+        pytest.param([{"$rewindTo": "g1"}, user("n", "x"), {"$rewindTo": "n"}], 2, 0, id="rewound twice"),
+    ],
+)
+@pytest.mark.parametrize("loaded", [True, False])
+def test_what_was_rewound_and_compressed_is_counted(
+    ws: gemnb.Workspace, write_session: Write, loaded: bool, records: list[Any], rewound: int, compressions: int
+) -> None:
+    write_session(header(), *TALK, *records)
+
+    (row,) = gemnb.sessions_df(ws.load(1) if loaded else ws).to_dict("records")
+
+    assert (row["rewound"], row["compressions"]) == (rewound, compressions)
 
 
 def test_a_session_in_numbers(ws: gemnb.Workspace, write_session: Write) -> None:
@@ -334,6 +362,28 @@ def test_free_tiers_are_a_persons_choice(ws: gemnb.Workspace, write_session: Wri
     chosen = gemnb.usage_df(ws, by="model", prices=["mystery-1"])
     assert (chosen["cost_usd"] == 0).to_list() == [False, True] and chosen["unpriced"].sum() == 0
     assert chosen.attrs["gemnb"]["prices"].endswith("; free: mystery-1")
+
+
+def test_prices_of_a_column_are_those_of_each_message(ws: gemnb.Workspace, write_session: Write) -> None:
+    models = ["gemini-2.5-pro", "gemini-2.5-flash", "gemini-3.6-flash", "mystery-1", None, 3]
+    stamps = ["2026-12-31T23:59:59.999Z", "2027-01-01T00:00:00Z", "2026-12-31T23:59:59-02:00", "1969-12-31T23:00Z", "?"]
+    counts: list[dict[str, Any]] = [
+        {},
+        {"input": 200_001, "cached": 300_000},
+        {"input": 199_999, "tool": 1, "thoughts": 7},
+        {"output": -5},
+        {"total": 1.5},
+        {"input": None},
+    ]
+    every = list(product(models, stamps, counts))
+    for number, some in enumerate((every[::2], every[1::2])):
+        told = [gemini(f"{n}", "x", timestamp=at, model=m, tokens=TOKENS | k) for n, (m, at, k) in enumerate(some)]
+        write_session(header(f"s{number}"), *told, name=f"session-2026-05-0{number + 1}T10-00-aa11bb22.jsonl")
+
+    found, single = gemnb.messages_df(ws), gemnb.messages_df(ws, prices=list_price)
+
+    pd.testing.assert_frame_equal(found, single)
+    assert 0 < found["cost_usd"].count() < len(found) == len(every)
 
 
 def test_a_total_says_how_much_of_it_has_no_price(ws: gemnb.Workspace, write_session: Write) -> None:

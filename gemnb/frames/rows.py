@@ -14,7 +14,8 @@ from gemnb.frames.columns import Repeated
 from gemnb.frames.costs import UNKNOWN, costs_of
 from gemnb.frames.joined import joined
 from gemnb.model.cost import Price
-from gemnb.model.ledger import Call, Ledger, moment, parted
+from gemnb.model.ledger import Ledger, moment, parted
+from gemnb.model.measures import Call
 from gemnb.model.records import TOKEN_KINDS
 from gemnb.model.session import SessionInfo
 

@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from gemnb.model.measures import Call, Ended, measured
 from gemnb.model.outcome import NOTED
 from gemnb.model.records import LARGEST_COUNT, TOKEN_KINDS, JsonObject, Tokens, encoded, parse_time, text_of
 from gemnb.model.session import Session
 from gemnb.model.talk import SNAPSHOT, Spoken, prompts
 
 
-class Ended(Protocol):
-    """A tool call of which only the end counts."""
-
-    @property
-    def status(self) -> str | None:
-        """See `ToolCall`."""
-
-
-class Made(Ended, Protocol):
-    """A tool call, whole: a `ToolCall`, or a record that was read with fewer fields."""
-
-    # ruff: noqa: D102 - the names are those of `ToolCall`
-    @property
-    def id(self) -> str | None: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def args(self) -> object: ...
-    @property
-    def result(self) -> object: ...
-    @property
-    def timestamp(self) -> str | None: ...
-    @property
-    def result_display(self) -> object: ...
-
-
 class Told(Spoken, Protocol):
     """A message: a `Message`, or a record that was read with fewer fields."""
 
+    # ruff: noqa: D102 - the names are those of `Message`
     @property
     def id(self) -> str: ...
     @property
@@ -78,18 +53,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _UNTOLD = (ABSENT,) * len(TOKEN_KINDS)
 _told_counts = attrgetter(*TOKEN_KINDS)
-
-
-class Call(NamedTuple):
-    """A tool call as far as tables need it; what it held is measured."""
-
-    id: str | None
-    name: str
-    status: str
-    timestamp: str | None
-    args_chars: int | None
-    result_chars: int | None
-    error: str | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -199,27 +162,10 @@ def make_ledger(
         live=live,
         tool_calls=len(ended),
         tool_errors=ended.count("error"),
-        calls=None if made is None else [(place, _measured(call)) for place, call in made],
+        calls=None if made is None else [(place, measured(call)) for place, call in made],
         rewound=rewound,
         compressions=compressions,
     )
-
-
-def measured(call: Made) -> Call:
-    """`call` as far as tables need it."""
-    return Call(
-        call.id,
-        call.name or "",
-        call.status or "",
-        call.timestamp,
-        _chars(call.args),
-        _chars(call.result),
-        _error(call),
-    )
-
-
-def _measured(call: Any) -> Call:
-    return call if isinstance(call, Call) else measured(call)
 
 
 def _columns(
@@ -291,16 +237,3 @@ def _outcomes(told: Sequence[Told], live: int, asked: Collection[str]) -> list[s
         elif message.id in asked:
             found[place], note = note, None
     return found
-
-
-def _chars(value: object) -> int | None:
-    return None if value is None else len(json.dumps(value, ensure_ascii=False))
-
-
-def _error(call: Made) -> str | None:
-    for part in call.result if isinstance(call.result, list) else [call.result]:
-        response = part.get("functionResponse", {}) if isinstance(part, dict) else {}
-        told = response.get("response") if isinstance(response, dict) else None
-        if isinstance(told, dict) and "error" in told:
-            return str(told["error"])
-    return call.result_display if call.status == "error" and isinstance(call.result_display, str) else None

@@ -29,7 +29,7 @@ from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, time
 from gemnb.store.titles import title_of
 
 MAKERS = (
-    *(f"model/{n}.py" for n in ("ledger", "outcome", "records", "talk")),
+    *(f"model/{n}.py" for n in ("ledger", "measures", "outcome", "records", "talk")),
     *(f"store/{n}.py" for n in ("brief", "codec", "journal", "ledgers", "replay", "rows", "tabled", "titles", "typed")),
 )
 """The code that a row and a ledger come from."""

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gemnb.model.ledger import ABSENT, Made, measured
+from gemnb.model.ledger import ABSENT
+from gemnb.model.measures import Made, measured
 from gemnb.model.records import LARGEST_COUNT, JsonObject, MessageContent, parts_of, text_of
 from gemnb.model.talk import has_other_part
 from gemnb.store import codec
