@@ -27,7 +27,6 @@ from gemnb.services.projection import history
 from gemnb.services.rescue import Rescue
 from gemnb.services.retention_plan import RetentionPlan
 from gemnb.services.search import Hit, search
-from gemnb.services.spelling import Spellings
 from gemnb.store.checkpoints import Checkpoint, Checkpoints
 from gemnb.store.index import Index
 from gemnb.store.paths import (
@@ -85,7 +84,6 @@ class Workspace:
         self._projects = Projects(home)
         self.index = index or Index(index_file(), version=rows_version())
         """What listings read of files that did not change since; `index.on = False` reads them all."""
-        self.spellings = Spellings()
         """What earlier searches found out about the files."""
         self.store = self._store(lambda: folders or self._projects.folders(root))
         self._folders = folders
@@ -346,7 +344,7 @@ class Workspace:
         every = projects == "all"
         stores = [self._store(partial(_only, p.folder)) for p in self.projects()] if every else [self.store]
         rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]
-        return search(query, rows, self.store.load, limit=limit, known=self.spellings, progress=self.progress)
+        return search(query, rows, self.store.load, limit=limit, progress=self.progress)
 
     def memory(self) -> Memory:
         """The memory files that a new talk is given, read now.

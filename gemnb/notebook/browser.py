@@ -200,7 +200,7 @@ class SessionBrowser(anywidget.AnyWidget):
         found: dict[str, browsing.Found] = {}
         with self._lock:
             listed = [info for info in self._infos.values() if info.state != "unreadable"]
-        hits = search(query, listed, self._workspace.store.load, known=self._workspace.spellings)
+        hits = search(query, listed, self._workspace.store.load)
         shown_at = 0.0
         for _ in browsing.counted(hits, found):
             if number != self._searching:

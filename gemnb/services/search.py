@@ -13,7 +13,7 @@ from gemnb.model.progress import Progress, watched
 from gemnb.model.records import Message, MessageContent, parse_time, parts_of
 from gemnb.model.session import Session, SessionInfo
 from gemnb.model.talk import without_context
-from gemnb.services.spelling import Spellings, Word
+from gemnb.services.spelling import Word
 
 AROUND = 40
 """Characters on each side of a match that are shown."""
@@ -43,7 +43,6 @@ def search(
     load: Callable[[SessionInfo], Session],
     *,
     limit: int | None = None,
-    known: Spellings | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Hit]:
     """Where `query` stands in the live talks of `rows`, the session last used first.
@@ -57,17 +56,15 @@ def search(
         rows: where.
         load: gives the whole session of a row.
         limit: the most hits.
-        known: what earlier searches found out about the files.
         progress: told how many of the sessions were looked into.
     """
     if not query.strip() or (limit is not None and limit <= 0):
         return
     pattern = re.compile(re.escape(query), re.IGNORECASE)
-    word, known = Word(query), known or Spellings()
-    found = 0
+    word, found = Word(query), 0
     newest_first = sorted(rows, key=lambda r: r.last_updated or datetime.min.replace(tzinfo=UTC), reverse=True)
     for row in watched(newest_first, "Searching sessions", progress):
-        for hit in _hits_in(row, pattern, lambda row: word.may_stand_in(row.path, known), load):
+        for hit in _hits_in(row, pattern, word, load):
             yield hit
             found += 1
             if found == limit:
@@ -75,14 +72,11 @@ def search(
 
 
 def _hits_in(
-    row: SessionInfo,
-    pattern: re.Pattern[str],
-    may_hold: Callable[[SessionInfo], bool],
-    load: Callable[[SessionInfo], Session],
+    row: SessionInfo, pattern: re.Pattern[str], word: Word, load: Callable[[SessionInfo], Session]
 ) -> Iterator[Hit]:
     if match := pattern.search(row.title):
         yield _hit(row, None, row.last_updated, "title", row.title, match.span())
-    if not may_hold(row):
+    if not word.may_stand_in(row.path):
         return
     with suppress(UnreadableSessionError):  # it went meanwhile, or its list tells what is wrong with it
         for message in load(row).messages:

@@ -2,138 +2,101 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from io import BufferedReader
+from itertools import groupby
 from pathlib import Path
 
-from gemnb.store.journal import LONGEST_LINE, open_regular
-from gemnb.store.rows import is_settled, stamp_of
+from gemnb.store.journal import open_regular
 
-BLOCK_BYTES = 4 * 1024 * 1024
-"""Of a file in memory at a time, to the next end of a line."""
-PLAIN, ASCII, LETTERS = 0, 1, 2
-"""What a file has beside letters as they are: escapes or partners of ASCII letters, escapes of letters beyond."""
+BLOCK_BYTES = 1024 * 1024
+"""Of a file in memory at a time."""
+ESCAPE_BYTES = 6
 
-_ESCAPE = re.compile(rb"\\u(?!00[01])")
-_ASCII_ESCAPE = re.compile(rb"\\u(?:00[2-7]|017[fF]|212[aA]|013[01])")
-_PARTNERS_OF_ASCII = ((b"\xc5", "\u017f"), (b"\xaa", "\u212a"), (b"\xc4", "\u0130"), (b"\xc4", "\u0131"))
-"""Letters beyond ASCII that are one with s, k and i where case does not count, each with the rarest of its bytes."""
-
-
-class Spellings:
-    """What is known of how files spell their letters; a second search looks at the word alone."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[object, int]] = {}
-
-    def of(self, path: Path, status: os.stat_result) -> int | None:
-        """What the file has, where it is still the one that was looked through."""
-        stamp, found = self._known.get(path, (None, PLAIN))
-        return found if stamp == stamp_of(status) else None
-
-    def keep(self, path: Path, status: os.stat_result, found: int) -> None:
-        """Remember it, unless the file may change again without a new time."""
-        if is_settled(status):
-            self._known[path] = stamp_of(status), found
+_CONTROLS = (b"\\u000", b"\\u001")
+"""How the escapes begin that JSON cannot do without."""
 
 
 class Word:
-    """A text to look for in files."""
+    """A text to look for in files: its longest part that stands there letter for letter, but for case and escapes.
+
+    Letters that are one where case does not count differ in a few bytes, and all bytes in which those of the part
+    differ are made one: in what is looked for and in what is read. So one plain search finds the part in any case.
+    """
 
     def __init__(self, text: str) -> None:
-        self._ascii = any(char.isascii() for char in text)
-        odd = any(char < " " or char == "\ufffd" or "\ud800" <= char <= "\udfff" for char in text)
-        self._raw = None if odd else _raw_pattern(text)
-        self._escaped = None if odd else _escape_pattern(text)
+        part = max(_parts(text), key=lambda part: len(part.encode()), default="")
+        ways = [_ways(char) for char in part]
+        self._as_one = _made_one([way[0] for way in ways])
+        self._part = b"".join(same[0] for same, _ in ways).translate(self._as_one)
+        self._others = sorted({form.translate(self._as_one) for _, others in ways for form in others})
+        self._escape = _escape_of([form for same, others in ways for form in (*same, *others)])
+        self._overlap = max(ESCAPE_BYTES, len(self._part), *map(len, self._others)) - 1
+        self._memory = bytearray(BLOCK_BYTES + self._overlap)
 
-    def may_stand_in(self, path: Path, known: Spellings) -> bool:
-        """Whether reading the file may find it; False for a file that cannot be read.
-
-        A letter that is escaped though it need not be, in the file, and one of those that are only equal where case
-        does not count, are left to the reader.
-        """
+    def may_stand_in(self, path: Path) -> bool:
+        """Whether reading the file may find it; False for a file that cannot be read."""
         try:
             with open_regular(path) as file:
-                return self._raw is None or self._stands(file, path, known)
+                return not self._part or any(map(self._may_stand, self._blocks(file)))
         except OSError:
             return False
 
-    def _stands(self, file: BufferedReader, path: Path, known: Spellings) -> bool:
-        assert self._raw is not None  # its caller looks
-        status = os.fstat(file.fileno())
-        told = known.of(path, status)
-        found = PLAIN
-        for block in _blocks(file, status.st_size):
-            if self._raw.search(block):
-                return True
-            here = _has(block) if told is None else told
-            if (here & ASCII and self._ascii) or (here & LETTERS and self._escaped and self._escaped.search(block)):
-                return True
-            found |= here
-        if told is None:
-            known.keep(path, status, found)
-        return False
+    def _blocks(self, file: BufferedReader) -> Iterator[memoryview]:
+        """The file in pieces, each with the end of the one before it: what is looked for stands whole in one."""
+        memory, kept = memoryview(self._memory), 0
+        while count := file.raw.readinto(memory[kept : kept + BLOCK_BYTES]):
+            end = kept + count
+            yield memory[:end]
+            kept = min(end, self._overlap)
+            memory[:kept] = memory[end - kept : end]
+
+    def _may_stand(self, block: memoryview) -> bool:
+        import stringzilla as sz  # counts ten times as fast as the standard library
+
+        sz.translate(block, self._as_one, inplace=True)
+        if any(sz.find(block, form) >= 0 for form in (self._part, *self._others)):
+            return True
+        needless = sz.count(block, b"\\u")
+        for control in _CONTROLS:
+            needless = needless and needless - sz.count(block, control)
+        return bool(needless and self._escape.search(block))
 
 
-def _blocks(file: BufferedReader, size: int) -> Iterator[bytes]:
-    length = min(size + 1, BLOCK_BYTES)  # memory that a small file does not fill would cost more than it does
-    while block := file.read(length):
-        yield block if block.endswith(b"\n") else block + file.readline(LONGEST_LINE)
+def _parts(text: str) -> Iterator[str]:
+    """The parts of `text` that have no character with a short escape, none that is escaped always, no half of one."""
+    for odd, part in groupby(text, lambda char: char in '"\\/\ufffd' or char < " " or "\ud800" <= char <= "\udfff"):
+        if not odd:
+            yield "".join(part)
 
 
-def _has(block: bytes) -> int:
-    found = PLAIN
-    if _ESCAPE.search(block):
-        found |= LETTERS | (ASCII if _ASCII_ESCAPE.search(block) else PLAIN)
-    # one byte is found ten times as fast as three
-    if any(rare in block and letter.encode() in block for rare, letter in _PARTNERS_OF_ASCII):
-        found |= ASCII
-    return found
-
-
-def _raw_pattern(text: str) -> re.Pattern[bytes]:
-    import regex  # finds a word of any case as fast as the standard library finds one of a known case
-
-    found: re.Pattern[bytes] = regex.compile(b"(?i)" + b"".join(map(_raw, text)))
-    return found
-
-
-def _raw(char: str) -> bytes:
-    """What `char` looks like in a JSON string where it is not escaped without need."""
-    if char in '"\\':
-        return rb"\\" + re.escape(char.encode())
-    if char == "/":
-        return rb"\\?/"
-    forms = sorted(form.encode() for form in _forms(char))
-    return re.escape(forms[0]) if len(forms) == 1 else b"(?:" + b"|".join(map(re.escape, forms)) + b")"
-
-
-def _escape_pattern(text: str) -> re.Pattern[bytes] | None:
-    """Any letter of `text` beyond ASCII as an escape; None where it has none."""
-    forms = {form for char in text if not char.isascii() for form in _forms(char)}
-    codes = sorted({form.encode("utf-16-be")[:2].hex().encode() for form in forms})
-    return re.compile(rb"(?i)\\u(?:" + b"|".join(codes) + b")") if codes else None
-
-
-def _forms(char: str) -> set[str]:
-    """`char` and what it may be where case does not count; for ASCII the patterns see to that."""
-    if char.isascii() or char.lower() == char == char.upper():
-        return {char}
-    return _cases()[char]
+def _ways(char: str) -> tuple[list[bytes], list[bytes]]:
+    """What is one with `char` where case does not count: that of the fewest bytes, and what has more of them."""
+    forms = {char, *re.findall(re.escape(char), _cased(), re.IGNORECASE)}
+    told = sorted((form.encode() for form in forms), key=lambda form: (len(form), form))
+    fewest = sum(len(form) == len(told[0]) for form in told)
+    return told[:fewest], told[fewest:]
 
 
 @cache
-def _cases() -> dict[str, set[str]]:
-    """Each letter that has a case to all that share a lower or an upper case with it."""
-    groups: dict[str, set[str]] = defaultdict(set)
-    for char in map(chr, range(0x1F000)):
-        upper, lower = char.upper(), char.lower()
-        if upper != char or lower != char:
-            joined = {char}.union(*(groups[name] for name in (char, upper, lower, lower[0])))
-            for name in {*joined, upper, lower, lower[0]}:
-                groups[name] = joined
-    return groups
+def _cased() -> str:
+    """Every letter that has a case."""
+    return "".join(char for char in map(chr, range(0x1F000)) if char.lower() != char or char.upper() != char)
+
+
+def _made_one(letters: list[list[bytes]]) -> bytes:
+    """A table for `bytes.translate`; of bytes that become one the largest stays, so an escape stays as it is."""
+    table = list(range(256))
+    for forms in letters:
+        for column in zip(*forms, strict=True):
+            met = {table[byte] for byte in column}
+            table = [max(met) if byte in met else byte for byte in table]
+    return bytes(table)
+
+
+def _escape_of(forms: list[bytes]) -> re.Pattern[bytes]:
+    """One of these letters as an escape, or the first half of it."""
+    codes = sorted({form.decode().encode("utf-16-be")[:2].hex().encode() for form in forms})
+    return re.compile(rb"(?i)\\u(?:" + b"|".join(codes) + b")")
