@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+import stringzilla as sz
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import SID, TALK, gemini, header, user
@@ -122,21 +127,69 @@ def test_a_match_may_stand_in_any_part_but_in_one(ws: gemnb.Workspace, write_ses
     assert [hit.role for hit in ws.search("e. t")] == ["title"]
 
 
-def test_a_second_search_looks_at_the_word_alone(
-    ws: gemnb.Workspace, write_session: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_session(header(), *TALK)
-    monkeypatch.setattr("gemnb.store.rows.SETTLED_NS", -(10**10))
-    looked: list[int] = []
-    real = spelling._has
-    monkeypatch.setattr(spelling, "_has", lambda block: looked.append(1) or real(block))
+def spelled(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False).encode()
 
-    for word in ("zzz", "zzy"):
-        assert list(ws.search(word)) == []
-    assert looked == [1]
 
-    path.write_bytes(path.read_bytes().replace(b"forty", b"\\u007azz"))
-    assert [hit.match for hit in ws.search("zzz")] == ["zzz"]
+@pytest.mark.parametrize(
+    ("told", "may"),
+    [
+        (spelled("a needle"), True),
+        (spelled("a NeEdLe"), True),
+        (b"n\\u0065edle", True),
+        (b"NEEDL\\u0045", True),
+        (spelled("a noodle"), False),
+        (b"".join(f"\\u{code:04x}".encode() for code in range(32)) * 9, False),
+        (b"\\u001b[0m \\u0041 \\u0062 \\u212a \\u00dcber", False),
+        (spelled("K\u0131nd ſand"), False),
+        (b"", False),
+    ],
+)
+def test_only_what_may_hold_the_word_is_read(tmp_path: Path, told: bytes, may: bool) -> None:
+    path = tmp_path / "told"
+    path.write_bytes(told)
+
+    assert spelling.Word("needle").may_stand_in(path) is may
+
+
+@pytest.mark.parametrize("told", ["R\\u0055NE", "r\\u0075ne", "R\\u0075n\\u0065", "\\u0072une"])
+def test_the_letter_of_an_escape_may_be_one_of_the_word(tmp_path: Path, told: str) -> None:
+    (tmp_path / "told").write_text(told)
+
+    assert spelling.Word("Rune").may_stand_in(tmp_path / "told")
+
+
+@pytest.mark.parametrize("told", ["A/needle", "a/nee/dle", 'a"needle\\', "\x1fneedle\n", "\ud83dneedle\ufffd"])
+def test_the_longest_part_that_is_spelled_in_one_way_is_looked_for(tmp_path: Path, told: str) -> None:
+    path = tmp_path / "told"
+    path.write_bytes(spelled("nothing of it"))
+    assert not spelling.Word(told).may_stand_in(path)
+
+    path.write_bytes(json.dumps(told.upper()).encode().replace(b"/", b"\\/"))
+    assert spelling.Word(told).may_stand_in(path)
+
+
+def test_a_word_of_nothing_but_short_escapes_may_stand_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "told").write_bytes(b"x")
+
+    assert spelling.Word('/"\\').may_stand_in(tmp_path / "told")
+    assert not spelling.Word('/"\\').may_stand_in(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 8, 13, 64])
+@pytest.mark.parametrize("told", ["Größe 売上", "\\u0067R\\u00f6SSE", "\\u0047röſſe", "\\ud83d\\udc69", "👩", "\u212a"])
+def test_no_end_of_a_block_hides_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, told: str) -> None:
+    monkeypatch.setattr(spelling, "BLOCK_BYTES", block)
+    word = spelling.Word(next(text for text in ("größe 売上", "grösse", "👩", "k") if same(text, told)))
+    path = tmp_path / "told"
+
+    for before in range(20):
+        path.write_bytes(b"\xe5" * before + told.encode() + b"\xe5" * 20)
+        assert word.may_stand_in(path), before
+
+
+def same(text: str, told: str) -> bool:
+    return re.fullmatch(re.escape(text), json.loads(f'"{told}"'), re.IGNORECASE) is not None
 
 
 def as_json(text: str, style: int) -> str:
@@ -157,49 +210,93 @@ def as_json(text: str, style: int) -> str:
     return '"' + "".join(told) + '"'
 
 
-LETTERS = st.text(
-    st.sampled_from('aBsSkKiIzé/É"\\ ß\u1e9eſ\u212aİıσςΣдД\u1c81売上👩\u200d🏽\ud83d\ufffd\x7f\x1f\n')
-    | st.characters(),
-    max_size=8,
+TRICKY = (
+    'auUBsSkKiIzé/É"\\ ß\u1e9eſ\u212aİıσςΣιᾳ\u0345\u0301ﬁÅ\u212bΩ\u2126дД'
+    "ᲁᎠꭰა\u1c90đƯợⱥȺ𐐀𐐨𞤀𞤢売上👩\u200d🏽\ud83d\udc69\ufffd\x7f\x1f\x00\n"
 )
+CASED = [char for char in map(chr, range(sys.maxunicode + 1)) if char.lower() != char or char.upper() != char]
+LETTERS = st.text(st.sampled_from(TRICKY) | st.sampled_from(CASED) | st.characters(), max_size=8)
+JUNK = st.lists(st.tuples(st.integers(0, 99), st.binary(min_size=1, max_size=3)), max_size=2)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400, deadline=None)
-@given(texts=st.lists(LETTERS, min_size=1, max_size=3), style=st.integers(0, 2**16), data=st.data())
+def with_junk(told: bytes, junk: list[tuple[int, bytes]]) -> bytes:
+    """A JSON string with bytes beyond ASCII put into it, be they a character or none."""
+    for place, some in junk:
+        here = 1 + place % (len(told) - 1)
+        told = told[:here] + bytes(byte | 0x80 for byte in some) + told[here:]
+    return told
+
+
+@cache
+def partners(char: str) -> list[str]:
+    return re.findall(re.escape(char), "".join(CASED), re.IGNORECASE) or [char]
+
+
+RECASED = [str, str.upper, str.lower, str.swapcase, str.title, lambda text: "".join(partners(c)[-1] for c in text)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=800, deadline=None)
+@given(
+    texts=st.lists(LETTERS, min_size=1, max_size=3),
+    style=st.integers(0, 2**16),
+    junk=JUNK,
+    block=st.sampled_from([1, 7, 64, 2**20]),
+    data=st.data(),
+)
 def test_the_bytes_hide_nothing_that_reading_finds(
-    write_session: Write, texts: list[str], style: int, data: st.DataObject
+    write_session: Write,
+    texts: list[str],
+    style: int,
+    junk: list[tuple[int, bytes]],
+    block: int,
+    data: st.DataObject,
 ) -> None:
-    lines = [json.dumps(user(f"u{n}", "Q")).replace('"Q"', as_json(text, style)) for n, text in enumerate(texts)]
-    path = write_session(header(), *(line.encode("utf-8", "surrogatepass") + b"\n" for line in lines))
+    strings = [with_junk(as_json(text, style).encode("utf-8", "surrogatepass"), junk) for text in texts]
+    lines = [json.dumps(user(f"u{n}", "Q")).encode().replace(b'"Q"', told) for n, told in enumerate(strings)]
+    path = write_session(header(), *(line + b"\n" for line in lines))
     text = data.draw(st.sampled_from(texts))
     start, end = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 8))
-    recased = data.draw(st.sampled_from([str, str.upper, str.lower, str.swapcase, str.title]))
-    query = recased(text[start : start + end])
+    query = data.draw(st.sampled_from(RECASED))(text[start : start + end])
 
     row = SessionInfo(id=SID, path=path)
     pattern = re.compile(re.escape(query), re.IGNORECASE)
     there = [m.id for m in read_session(path).messages if query.strip() and pattern.search(m.text)]
 
-    assert [hit.message_id for hit in searching.search(query, [row], lambda row: read_session(row.path))] == there
+    with patch.object(spelling, "BLOCK_BYTES", block):
+        found = [hit.message_id for hit in searching.search(query, [row], lambda row: read_session(row.path))]
+    assert found == there
 
 
-def test_every_letter_is_found_in_every_case() -> None:
+def test_every_letter_is_known_in_every_case() -> None:
     """What `re` takes for one letter, the look at the bytes does too."""
-    cased = [c for c in map(chr, range(0x1F000)) if c.lower() != c or c.upper() != c]
-    for char in cased:
-        pattern = re.compile(re.escape(char), re.IGNORECASE)
-        forms = {
-            other for other in {*char.lower(), *char.upper(), *spelling._cases()[char]} if pattern.fullmatch(other)
-        }
-        word = spelling.Word(char)
-        assert word._raw
-        for form in forms:
-            told = form.encode()
-            assert word._raw.search(told) or (char.isascii() and spelling._has(told) & spelling.ASCII), (char, form)
+    for char in CASED:
+        same, longer = spelling._ways(char)
+        assert sorted(form.decode() for form in (*same, *longer)) == sorted(partners(char)), char
 
 
 def test_no_letter_without_a_case_is_one_with_another() -> None:
-    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x1F000)]))
-    for char in everything[::97]:
-        if char.lower() == char == char.upper():
-            assert set(re.findall(re.escape(char), everything, re.IGNORECASE)) == {char}
+    everything = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    uncased = "".join(sorted({*everything} - {*CASED}))
+    assert not re.search(f"[{re.escape(''.join(CASED))}]", uncased, re.IGNORECASE)
+    for char in uncased[::9973]:
+        assert re.findall(re.escape(char), uncased, re.IGNORECASE) == [char]
+
+
+@pytest.mark.parametrize("alphabet", [b"ab", b"\\u01", bytes(range(256)), b"\xc5\xbf\xe2\x84\xaa\x00\xff"])
+def test_the_fast_looks_at_bytes_are_those_of_python(alphabet: bytes) -> None:
+    """The library has other code for each kind of processor, and in it other code for each rest of a block."""
+    draw = random.Random(0)
+    for size in [*range(140), 255, 256, 257, 4095, 4096, 4097] * 3:
+        memory = bytearray(size + 64)
+        at = draw.randrange(64)
+        block = memoryview(memory)[at : at + size]
+        block[:] = told = bytes(draw.choices(alphabet, k=size))
+        for length in (1, 2, 3, 5, 8, 16, 17, 33, 65):
+            start = draw.choice([0, max(0, size - length), draw.randrange(size + 1)])
+            needle = told[start : start + length] or b"?"
+            missing = needle[:-1] + bytes([needle[-1] ^ 1])
+            for looked in (needle, missing):
+                assert (sz.find(block, looked), sz.count(block, looked)) == (told.find(looked), told.count(looked))
+        table = bytes(draw.choices(range(256), k=256))
+        sz.translate(block, table, inplace=True)
+        assert memory == bytes(at) + told.translate(table) + bytes(64 - at)

@@ -14,6 +14,7 @@ from gemnb.store.journal import open_regular
 BLOCK_BYTES = 1024 * 1024
 """Of a file in memory at a time."""
 ESCAPE_BYTES = 6
+"""Of one escape; no letter has as many."""
 
 _CONTROLS = (b"\\u001", b"\\u000")
 """How the escapes begin that JSON cannot do without, those of terminal colours first: mostly there are no others."""
@@ -33,7 +34,7 @@ class Word:
         self._part = b"".join(same[0] for same, _ in ways).translate(self._as_one)
         self._others = sorted({form.translate(self._as_one) for _, others in ways for form in others})
         self._escape = _escape_of([form for same, others in ways for form in (*same, *others)])
-        self._overlap = max(ESCAPE_BYTES, len(self._part), *map(len, self._others)) - 1
+        self._overlap = max(ESCAPE_BYTES, len(self._part)) - 1
         self._memory = bytearray(BLOCK_BYTES + self._overlap)
 
     def may_stand_in(self, path: Path) -> bool:
