@@ -169,6 +169,12 @@ def test_the_longest_part_that_is_spelled_in_one_way_is_looked_for(tmp_path: Pat
     assert spelling.Word(told).may_stand_in(path)
 
 
+def test_the_sign_for_bytes_that_are_no_character_stands_for_any(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), json.dumps(user("u1", "a caf? b")).encode().replace(b"?", b"\xe9") + b"\n")
+
+    assert [hit.match for hit in ws.search("caf\ufffd b")][-1:] == ["caf\ufffd b"]
+
+
 def test_a_word_of_nothing_but_short_escapes_may_stand_anywhere(tmp_path: Path) -> None:
     (tmp_path / "told").write_bytes(b"x")
 
