@@ -29,11 +29,11 @@ class Word:
 
     def __init__(self, text: str) -> None:
         part = max(_parts(text), key=lambda part: len(part.encode()), default="")
-        ways = [_ways(char) for char in part]
-        self._as_one = _made_one([way[0] for way in ways])
-        self._part = b"".join(same[0] for same, _ in ways).translate(self._as_one)
-        self._others = sorted({form.translate(self._as_one) for _, others in ways for form in others})
-        self._escape = _escape_of([form for same, others in ways for form in (*same, *others)])
+        ways = {char: _ways(char) for char in set(part)}
+        self._as_one = _made_one([same for same, _ in ways.values()])
+        self._part = b"".join(ways[char][0][0] for char in part).translate(self._as_one)
+        self._others = sorted({form.translate(self._as_one) for _, others in ways.values() for form in others})
+        self._escape = _escape_of([form for same, others in ways.values() for form in (*same, *others)])
         self._overlap = max(ESCAPE_BYTES, len(self._part)) - 1
         self._memory = bytearray(BLOCK_BYTES + self._overlap)
 
