@@ -81,13 +81,16 @@ def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
 
     def message(line: bytes) -> BriefMessage:
         record = decode(line)
-        if record.type == GEMINI and len(record.content) > LONG and record.display_content is NOTHING:
+        if record.type != GEMINI:
+            _settle(record)
+            return record
+        # of a long talk, texts and lists that say the same take a fifth of the memory unless they are one
+        record.type = GEMINI
+        if len(record.content) > LONG:
             record.content = SOMETHING  # type: ignore[assignment]
+            record.display_content = None  # type: ignore[assignment]
         else:
             _settle(record)
-        # of a long talk, texts and lists that say the same take a fifth of the memory unless they are one
-        if record.type == GEMINI:
-            record.type = GEMINI
         if record.thoughts:
             record.thoughts = SOME
         if record.tool_calls:
@@ -96,8 +99,11 @@ def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
 
     def other(line: bytes) -> Brief:
         record = decode_other(line)
-        for told in (record,) if record.id is not None else (record.update or record).messages or ():
-            _settle(told)
+        if record.id is not None:
+            _settle(record)
+        elif messages := (record.update or record).messages:
+            for told in messages:
+                _settle(told)
         return record
 
     return typed_records(lines, message=message, other=other, whole=_shortened, salvage=salvage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from gemnb.store.journal import parse_line
 
 MESSAGE = b'{"id":"'
 """How the line of a message begins that any recorder wrote; one that begins otherwise is found just as well."""
+_TIME_ONLY = re.compile(rb'\{"\$set":\{"lastUpdated":"[0-9TZ:.+-]*"\}\}\n').fullmatch
+"""A record that tells the time of the last change and nothing else: a third of all, and only the last one counts."""
 
 
 def typed_records(
@@ -33,9 +36,20 @@ def typed_records(
         salvage: see `parse_lines`.
     """
     offset = 0
+    time_only = None
     for number, line in enumerate(lines, start=1):
         try:
-            record = message(line) if line.startswith(MESSAGE) else other(line)
+            if line.startswith(MESSAGE):
+                record = message(line)
+            elif _TIME_ONLY(line):
+                time_only = line
+                offset += len(line)
+                continue
+            else:
+                if time_only:
+                    yield other(time_only)
+                    time_only = None
+                record = other(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if not line.isspace():
                 for value in parse_line(line, number=number, offset=offset, salvage=salvage):
@@ -43,3 +57,5 @@ def typed_records(
         else:
             yield record
         offset += len(line)
+    if time_only:
+        yield other(time_only)
