@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from gemnb.store.paths import kind_of, private_folder
 
@@ -31,11 +33,14 @@ _PASSING = tuple(
 """What SQLite says of a file that may be well and is out of reach; all else is damage."""
 _CHECK_BYTES = 4
 FILES, LEDGERS = "files", "ledgers"
-"""The tables: what a listing needs of a file; that, and what tables need."""
-_TABLE = """
-CREATE TABLE {} (folder TEXT NOT NULL, name TEXT NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (folder, name))
-WITHOUT ROWID
-"""
+"""The tables: what a listing needs of a file, one row for a folder, since it asks for all at once; and what tables
+need, one row for a file."""
+_TABLES = {
+    FILES: "folder TEXT NOT NULL PRIMARY KEY, entries BLOB NOT NULL",
+    LEDGERS: "folder TEXT NOT NULL, name TEXT NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (folder, name)",
+}
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 _log = logging.getLogger(__name__)
 
@@ -60,17 +65,19 @@ class Index:
         if not self.on or key is None or kind_of(self.path) != "file":
             return {}
 
-        def rows(database: Connection) -> dict[str, bytes]:
+        def entries(database: Connection) -> dict[str, bytes]:
+            if table == FILES:
+                return _files(database, key)
             found = {}
-            for name, entry in database.execute(f"SELECT name, entry FROM {table} WHERE folder = ?", (key,)):
+            for name, entry in database.execute("SELECT name, entry FROM ledgers WHERE folder = ?", (key,)):
                 if not isinstance(name, str):
                     raise TypeError(f"a name that is no text: {name!r}")
-                value = entry[_CHECK_BYTES:]
-                if _check(value) == entry[:_CHECK_BYTES]:
+                value = _proven(entry)
+                if value is not None:
                     found[name] = value
             return found
 
-        return self._use(rows) or {}
+        return self._use(entries) or {}
 
     def write(
         self,
@@ -90,13 +97,17 @@ class Index:
         def change(database: Connection) -> None:
             database.execute("PRAGMA secure_delete = ON")  # words of a deleted session do not stay behind
             database.execute("BEGIN IMMEDIATE")
-            dropped = [(key, name) for name in (*gone, *entries) if _is_utf8(name)]
-            for table, fresh in ((FILES, entries), (LEDGERS, ledgers)):
-                database.executemany(f"DELETE FROM {table} WHERE folder = ? AND name = ?", dropped)
-                kept = ((key, name, _check(value) + value) for name, value in fresh.items() if _is_utf8(name))
-                database.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", kept)
-                for lost in [known for known in _folders(database, table) if kind_of(Path(known)) != "folder"]:
-                    database.execute(f"DELETE FROM {table} WHERE folder = ?", (lost,))
+            dropped = {name for name in (*gone, *entries) if _is_utf8(name)}
+            files = {name: value for name, value in _files(database, key).items() if name not in dropped}
+            files |= {name: value for name, value in entries.items() if _is_utf8(name)}
+            database.execute("INSERT OR REPLACE INTO files VALUES (?, ?)", (key, _checked(_pack(files))))
+            database.executemany("DELETE FROM ledgers WHERE folder = ? AND name = ?", [(key, name) for name in dropped])
+            kept = ((key, name, _checked(value)) for name, value in ledgers.items() if _is_utf8(name))
+            database.executemany("INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?)", kept)
+            for (known,) in database.execute("SELECT folder FROM files").fetchall():
+                if kind_of(Path(known)) != "folder":
+                    for table in _TABLES:
+                        database.execute(f"DELETE FROM {table} WHERE folder = ?", (known,))
             database.execute("COMMIT")
 
         self._use(change)
@@ -105,8 +116,12 @@ class Index:
         """How many entries it holds; None where there is no index or it is of no use."""
         if kind_of(self.path) != "file":
             return None
-        found = self._use(lambda database: database.execute("SELECT count(*) FROM files").fetchone())
-        return found[0] if found else None
+
+        def entries(database: Connection) -> int:
+            folders = database.execute("SELECT folder FROM files").fetchall()
+            return sum(len(_files(database, folder)) for (folder,) in folders)
+
+        return self._use(entries)
 
     def drop(self) -> None:
         """Delete the file; it is made anew with the next listing."""
@@ -150,9 +165,9 @@ class Index:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("BEGIN IMMEDIATE")
         if not self._is_current(database):  # another process may have been first
-            for table in (FILES, LEDGERS):
+            for table, columns in _TABLES.items():
                 database.execute(f"DROP TABLE IF EXISTS {table}")
-                database.execute(_TABLE.format(table))
+                database.execute(f"CREATE TABLE {table} ({columns}) WITHOUT ROWID")
             database.execute(f"PRAGMA user_version = {self._version:d}")
         database.execute("COMMIT")
 
@@ -160,8 +175,24 @@ class Index:
         return bool(database.execute("PRAGMA user_version").fetchone()[0] == self._version)
 
 
-def _check(value: bytes) -> bytes:
-    return zlib.crc32(value).to_bytes(_CHECK_BYTES)
+def _files(database: Connection, key: str) -> dict[str, bytes]:
+    """What is known of a folder's files, by name; nothing where it is damaged."""
+    found = database.execute("SELECT entries FROM files WHERE folder = ?", (key,)).fetchone()
+    value = _proven(found[0]) if found else None
+    try:
+        return {} if value is None else _unpack(value)
+    except msgspec.MsgspecError:
+        return {}
+
+
+def _checked(value: bytes) -> bytes:
+    return zlib.crc32(value).to_bytes(_CHECK_BYTES) + value
+
+
+def _proven(entry: bytes) -> bytes | None:
+    """What was kept, or None where it is another by now."""
+    value = entry[_CHECK_BYTES:]
+    return value if zlib.crc32(value).to_bytes(_CHECK_BYTES) == entry[:_CHECK_BYTES] else None
 
 
 def _key(folder: Path) -> str | None:
@@ -176,12 +207,3 @@ def _is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _folders(database: Connection, table: str) -> Iterator[str]:
-    """Each folder that has entries, without a look at every entry."""
-    after = f"SELECT min(folder) FROM {table} WHERE folder > ?"
-    last = ""
-    while (found := database.execute(after, (last,)).fetchone()[0]) is not None:
-        yield found
-        last = found

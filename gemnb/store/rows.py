@@ -29,7 +29,7 @@ from gemnb.store.replay import Fold, first_prompt, id_from_name, read_fold, time
 from gemnb.store.titles import title_of
 
 MAKERS = (
-    *(f"model/{n}.py" for n in ("ledger", "measures", "outcome", "records", "talk")),
+    *(f"model/{n}.py" for n in ("ledger", "measures", "outcome", "records", "shown", "talk")),
     *(f"store/{n}.py" for n in ("brief", "codec", "journal", "ledgers", "replay", "rows", "tabled", "titles", "typed")),
 )
 """The code that a row and a ledger come from."""
@@ -112,9 +112,9 @@ def named_files(folder: Path) -> Iterator[tuple[str, Path]]:
         names = sorted(os.listdir(chats))  # noqa: PTH208 - a name is all that is needed
     except OSError:
         return
-    own = [name for name in names if is_session_name(name)]
-    yield from ((name, chats / name) for name in own)
-    for name in sorted(set(names).difference(own)):
+    own = [*filter(is_session_name, names)]
+    yield from zip(own, map(chats.joinpath, own), strict=True)
+    for name in sorted({*names}.difference(own)):
         if kind_of(chats / name) == "folder":
             try:
                 agents = sorted(p for p in (chats / name).iterdir() if p.suffix in (".jsonl", ".json"))
@@ -212,7 +212,7 @@ def unreadable(path: Path, why: str) -> SessionInfo:
 def in_time(row: SessionInfo, status: os.stat_result, now: datetime) -> SessionInfo:
     """`row`, with the file's own time in the place of a last update that lies in the future."""
     told = row.last_updated
-    if told is None or told <= now + timedelta(days=1):
+    if told is None or told <= now or told <= now + timedelta(days=1):
         return row
     note = f"its lastUpdated ({told:%Y-%m-%d}) lies in the future; the file's own time stands in"
     return replace(row, last_updated=datetime.fromtimestamp(status.st_mtime, told.tzinfo), time_note=note)

@@ -216,8 +216,9 @@ def _marked(row: SessionInfo, number: int, dangers: Dangers, current: str | None
 
 
 def _risk(row: SessionInfo, dangers: Dangers) -> str | None:
-    there = dangers.get(_name_to_client(row.path)) if dangers else None
-    risk = row.risk or (there and there.get(row.path.parent))
+    risk = row.risk
+    if dangers and risk is None and (there := dangers.get(_name_to_client(row.path))):
+        risk = there.get(row.path.parent)
     return f"The terminal client would delete it at its next start: {risk}." if risk else None
 
 
