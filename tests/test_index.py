@@ -24,7 +24,7 @@ from gemnb.model.ledger import Ledger
 from gemnb.model.session import SessionInfo
 from gemnb.services.doctor import examine
 from gemnb.store import ledgers, rows
-from gemnb.store.index import Index
+from gemnb.store.index import Index, _checked
 from gemnb.store.paths import index_file
 
 Write = Callable[..., Path]
@@ -309,12 +309,24 @@ def test_no_byte_of_the_index_is_believed(
 
 
 @pytest.mark.usefixtures("later")
-@pytest.mark.parametrize("table", ["files", "ledgers"])
-def test_a_name_that_became_bytes_is_not_believed(ws: gemnb.Workspace, write_session: Write, table: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("ledgers", "name = CAST(name AS BLOB)"),
+        ("ledgers", "entry = 7"),
+        ("files", "folder = CAST(folder AS BLOB)"),
+        ("files", "entries = 7"),
+        ("files", "entries = 'words'"),
+        ("files", f"entries = X'{_checked(b'no map').hex()}'"),
+    ],
+)
+def test_what_became_something_else_is_not_believed(
+    ws: gemnb.Workspace, write_session: Write, table: str, change: str
+) -> None:
     write_session(header(), *TALK)
     first, told = ws.sessions(hidden=True), billed(ws, calls=False)
     with closing(sqlite3.connect(index_file())) as database:
-        database.execute(f"UPDATE {table} SET name = CAST(name AS BLOB)")
+        assert database.execute(f"UPDATE {table} SET {change}").rowcount
         database.commit()
 
     assert billed(ws, calls=False) == told
