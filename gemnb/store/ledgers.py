@@ -26,9 +26,9 @@ from gemnb.store.rows import (
     in_time,
     info_of,
     is_settled,
-    named_files,
     packed,
     remember,
+    session_names,
     stamp_of,
     unreadable,
 )
@@ -59,7 +59,9 @@ def ledgers_of(
     rows: dict[str, bytes] = {}
     fresh: dict[str, bytes] = {}
     held = 0
-    for name, path in watched(list(named_files(folder)), READING, progress):
+    chats = folder / "chats"
+    for name in watched(session_names(folder), READING, progress):
+        path = chats / name
         try:
             status = os.lstat(path)
             kept = _kept(known.pop(name, None), status, calls=calls)

@@ -79,11 +79,12 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progr
     begun = time.time_ns()
     rows: list[SessionInfo] = []
     fresh: dict[str, bytes] = {}
-    named = list(named_files(folder))
-    with _opened(folder / "chats") as chats:
-        for name, path in watched(named, READING, progress):
+    chats = folder / "chats"
+    with _opened(chats) as opened:
+        for name in watched(session_names(folder), READING, progress):
+            path = chats / name
             try:
-                status = os.lstat(path if chats is None else name, dir_fd=chats)
+                status = os.lstat(path if opened is None else name, dir_fd=opened)
             except OSError as error:
                 rows.append(unreadable(path, str(error)))
                 continue
@@ -100,27 +101,27 @@ def rows_of(folder: Path, *, index: Index | None, now: datetime, progress: Progr
 
 def session_files(folder: Path) -> Iterator[Path]:
     """Session files of a project's folder, by name: those of its own, then its sub-agents'."""
-    return (path for _, path in named_files(folder))
+    return map((folder / "chats").joinpath, session_names(folder))
 
 
-def named_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Each session file with what it is called from `chats/` on."""
+def session_names(folder: Path) -> list[str]:
+    """What each session file of a project's folder is called, from `chats/` on."""
     chats = folder / "chats"
     if kind_of(chats) != "folder":
-        return
+        return []
     try:
         names = sorted(os.listdir(chats))  # noqa: PTH208 - a name is all that is needed
     except OSError:
-        return
-    own = [*filter(is_session_name, names)]
-    yield from zip(own, map(chats.joinpath, own), strict=True)
-    for name in sorted({*names}.difference(own)):
+        return []
+    found = [name for name in names if is_session_name(name)]
+    for name in sorted({*names}.difference(found)):
         if kind_of(chats / name) == "folder":
             try:
                 agents = sorted(p for p in (chats / name).iterdir() if p.suffix in (".jsonl", ".json"))
             except OSError:
                 continue
-            yield from ((f"{name}/{path.name}", path) for path in agents)
+            found += [f"{name}/{path.name}" for path in agents]
+    return found
 
 
 @contextmanager
