@@ -13,11 +13,14 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import TOKENS, gemini, header, user
+from support import TOKENS, gemini, header, to_bytes, user
 
 import gemnb
 from gemnb.errors import FrameError
 from gemnb.model.session import SessionInfo
+from gemnb.store.brief import brief_records
+from gemnb.store.replay import read_fold
+from gemnb.store.tabled import tabled_records
 from gemnb.workspace import Workspace
 
 Write = Callable[..., Path]
@@ -178,3 +181,45 @@ def test_the_collector_is_on_again_after_a_table(ws: Workspace, write_session: W
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def at(day: int, **more: object) -> bytes:
+    told = {"$set": {"lastUpdated": f"2026-05-{day:02d}T10:00:00.000Z", **more}}
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n"  # as recorders write it
+
+
+LINES = st.sampled_from(
+    [
+        at(2),
+        at(3),
+        at(4).replace(b":", b": "),
+        at(5).replace(b"Z", rb"\u005a"),
+        at(6, summary="Rivers"),
+        at(7, messages=[{"id": "u7", "type": "user"}]),
+        at(8)[:-1],
+        b'{"id":"torn","type":"us' + at(9),
+        b"\0" * 20 + at(10),
+        at(11)[:-1] + at(12),
+        b'{"$set":{"lastUpdated":""}}\n',
+        b'{"$set":{"lastUpdated":7}}\n',
+        to_bytes(header(lastUpdated="2026-05-20T10:00:00.000Z")),
+        to_bytes(user("u1", "Why?")),
+        to_bytes({"$rewindTo": "u1"}),
+        b"no record\n",
+        b"\n",
+    ]
+)
+
+
+@given(lines=st.lists(LINES, max_size=8))
+def test_whatever_is_skipped_the_last_change_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
+) -> None:
+    path = tmp_path_factory.mktemp("chats") / "session-2026-05-01T10-00-aa11bb22.jsonl"
+    path.write_bytes(to_bytes(header()) + b"".join(lines))
+
+    whole = read_fold(path)
+
+    for records in (brief_records, tabled_records):
+        told = read_fold(path, records=records)
+        assert (told.meta, [*told.live], told.damage) == (whole.meta, [*whole.live], whole.damage)

@@ -51,6 +51,9 @@ def typed_records(
                     time_only = None
                 record = other(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if time_only:  # there may be another time on the line
+                yield other(time_only)
+                time_only = None
             if not line.isspace():
                 for value in parse_line(line, number=number, offset=offset, salvage=salvage):
                     yield value if isinstance(value, Damage) else whole(codec.line_of(value))

@@ -75,7 +75,9 @@ def fold(data: bytes, folder: Path) -> None:
     session = read_session(path)
 
     assert ids(whole) == ids(brief) == [m.id for m in session.messages]
+    assert whole.meta == brief.meta
     for calls, found in tabled.items():
+        assert whole.meta == found.meta
         ledger = ledger_in(found, {line.id for line in prompts(found.live.values())}, calls=calls)
         assert ledger == ledger_of(session, calls=calls)
     assert len(whole.damage) == len(session.damage)
