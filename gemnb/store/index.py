@@ -150,7 +150,7 @@ class Index:
             with closing(sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)) as database:
                 self._prepare(database)
                 return work(database)
-        except (sqlite3.Error, TypeError, ValueError) as error:
+        except (sqlite3.Error, msgspec.MsgspecError, TypeError, ValueError) as error:
             name = getattr(error, "sqlite_errorname", "")
             if not name.startswith(_PASSING):
                 self.drop()
@@ -179,10 +179,7 @@ def _files(database: Connection, key: str) -> dict[str, bytes]:
     """What is known of a folder's files, by name; nothing where it is damaged."""
     found = database.execute("SELECT entries FROM files WHERE folder = ?", (key,)).fetchone()
     value = _proven(found[0]) if found else None
-    try:
-        return {} if value is None else _unpack(value)
-    except msgspec.MsgspecError:
-        return {}
+    return {} if value is None else _unpack(value)
 
 
 def _checked(value: bytes) -> bytes:

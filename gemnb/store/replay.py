@@ -35,8 +35,6 @@ class Fold:
     anew: list[str] = field(default_factory=list)
     """Of each replacement that begins with a message never seen before, the id of that."""
     headers: int = 0
-    emptied: bool = False
-    """Whether the client's second start-up in one minute took the talk out of its sight (FORMAT.md 2)."""
     marked: bool = False
     """Whether the file begins with a byte order mark."""
     whole_file: bool = False
@@ -75,11 +73,9 @@ def fold(
             found.sketched = found.sketched and False
             _rewind(found, record.rewind_to, steps=steps)
         elif record.id is not None:
-            if found.emptied and record.type == "gemini":
-                found.emptied = False
             if found.sketched:
                 found.sketched = False
-            # as `_put` does, which would take a third of the fold's time to call
+            # as `_put` does, without a call: half of all records come by here
             id = record.id
             earlier = known.get(id)
             if earlier is not None:
@@ -91,7 +87,6 @@ def fold(
                 found.sketched = True
             if record.update.messages is not None:
                 accident = fresh_header and found.headers > 1 and _only_context(record.update.messages)
-                found.emptied = accident
                 if as_client or not accident:
                     _replace(found, record.update.messages, steps=steps)
                 fresh_header = False
