@@ -139,3 +139,17 @@ def test_beside_cells_nothing_is_shown() -> None:
     page.now = 2.1
     line("Reading", 2, 2)
     assert page.lines == ["Reading: 2 of 2"]
+
+
+def test_quick_jobs_of_cells_that_run_one_after_another_show_nothing() -> None:
+    page = Page()
+    line = ProgressLine(clock=lambda: page.now, show=page)
+
+    for _ in range(10):
+        line.begin()
+        line("Reading sessions", 0, 1)
+        page.now += 0.2
+        line("Reading sessions", 1, 1)
+        line.end()
+
+    assert page.lines == []

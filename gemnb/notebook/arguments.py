@@ -56,7 +56,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the mistake as one sentence."""
-        usage = " ".join(self.format_usage().split())
+        known = self.usage  # `parse_intermixed_args` may have kept it, ready made: its `%` is no format
+        usage = " ".join(self.format_usage().split() if known is None else ("usage:", *known.split()))
         raise UsageMistake(f"{self.prog}: {message}. {usage} (`{self.prog}?` tells more)")
 
 

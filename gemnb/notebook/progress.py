@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -45,8 +46,9 @@ class ProgressLine:
             self._tell(f"{what}: {done:,} of {total:,}" + ("" if done == total else " …"))
 
     def begin(self, *_: object) -> None:
-        """A cell starts."""
+        """A cell starts, and with it another job."""
         self._handle, self._running = None, True
+        self._last = -math.inf
 
     def end(self, *_: object) -> None:
         """The cell has ended, or was interrupted: what was shown stays as it is."""
