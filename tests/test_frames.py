@@ -141,6 +141,24 @@ def test_a_bad_time_is_na_and_counted(ws: gemnb.Workspace, write_session: Write,
     assert frame["at"].isna().all() and frame.attrs["gemnb"]["odd"] == {"at": 2} and len(frame) == 2
 
 
+def test_a_talk_is_a_table(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(
+        header(),
+        gemini("i0", "Welcome.") | {"type": "info"},
+        *(user("u1", "a"), spent("g1", 100, model="gemini-2.5-pro")),
+        *(user("u2", "b"), spent("g2", 50, model="gemini-2.5-flash"), {"$rewindTo": "u2"}),
+    )
+
+    frame = gemnb.messages_df(ws)[["message_id", "type", "turn", "model", "live"]].astype(object)
+
+    assert frame.where(frame.notna(), None).to_numpy().tolist() == [
+        ["i0", "info", None, None, True],
+        ["u1", "user", 1, None, True],
+        ["g1", "gemini", 1, "gemini-2.5-pro", True],
+        ["g2", "gemini", None, "gemini-2.5-flash", False],
+    ]
+
+
 SUMMARY = user("s", "<state_snapshot>rivers</state_snapshot>")
 
 
@@ -238,6 +256,18 @@ def test_one_odd_value_costs_no_row(ws: gemnb.Workspace, write_session: Write, o
     assert frame.attrs["gemnb"]["odd"] == {column: 1}
     assert usage["total"].sum() == sessions["total"].sum() == frame["total"].sum()
     assert usage.attrs["gemnb"]["odd"] == ({column: 1} if column not in ("model", "type") else {})
+
+
+def test_tokens_that_are_none_are_odd_in_each_kind(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), *TALK, gemini("g2", "y", model="gemini-2.5-pro", tokens=7))
+
+    assert gemnb.messages_df(ws).attrs["gemnb"]["odd"] == dict.fromkeys(TOKENS, 1)
+
+
+def test_tokens_that_an_earlier_record_told_are_not_odd(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(), *TALK, gemini("g2", "y", tokens={"total": 2**53}), gemini("g2", "y", type=5, tokens="many"))
+
+    assert gemnb.usage_df(ws).attrs["gemnb"]["odd"] == {"total": 1}
 
 
 def test_a_whole_number_with_a_point_is_one(ws: gemnb.Workspace, write_session: Write) -> None:
@@ -406,6 +436,7 @@ def test_the_outcome_is_told_by_the_note(ws: gemnb.Workspace, write_session: Wri
         *(user("u1", "a"), gemini("g1", "b")),
         *(user("u2", "a"), gemini("g2", "b"), note("i2", "info", WORDS[Outcome.MAX_TOKENS])),
         *(user("u3", "a"), gemini("g3", "b"), user("r3", [call]), note("i3", "info", WORDS[Outcome.REFUSED])),
+        user("unanswered", "a"),
         *(user("u4", "a"), note("e4", "error", "API Error: 500")),
     )
 

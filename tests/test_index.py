@@ -155,6 +155,20 @@ def test_words_of_what_is_gone_go(ws: gemnb.Workspace, write_session: Write) -> 
     assert b"zanzibar" not in index_file().read_bytes()
 
 
+def test_words_of_a_folder_that_is_no_more_go(tmp_path: Path) -> None:
+    index = Index(tmp_path / "cache" / "index.sqlite", version=1)
+    here, gone = tmp_path / "here", tmp_path / "gone"
+    for folder in (here, gone):
+        folder.mkdir()
+        index.write(folder, {"a": folder.name.encode()}, ledgers={"a": b"zanzibar"})
+    gone.rmdir()
+
+    index.write(here, {"b": b"new"})
+
+    assert (index.read(here), index.read(gone)) == ({"a": b"here", "b": b"new"}, {})
+    assert index.path.read_bytes().count(b"zanzibar") == 1
+
+
 TABLES = (gemnb.messages_df, gemnb.sessions_df, gemnb.usage_df, gemnb.tool_calls_df)
 CALLED = gemini("g2", "Listed.", toolCalls=[{"id": "c", "name": "ls", "args": {"dir": "."}, "status": "error"}])
 

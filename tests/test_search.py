@@ -139,6 +139,12 @@ def test_a_match_may_stand_in_any_part_but_in_one(ws: gemnb.Workspace, write_ses
     assert [hit.role for hit in ws.search("e. t")] == ["title"]
 
 
+def test_what_was_typed_as_it_was_sent_is_one_hit(ws: gemnb.Workspace, write_session: Write) -> None:
+    write_session(header(summary="-"), user("u1", "rivers", displayContent=[{"text": "rivers"}]))
+
+    assert [hit.message_id for hit in ws.search("rivers")] == ["u1"]
+
+
 def spelled(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode()
 
@@ -162,6 +168,13 @@ def test_only_what_may_hold_the_word_is_read(tmp_path: Path, told: bytes, may: b
     path.write_bytes(told)
 
     assert spelling.Word("needle").may_stand_in(path) is may
+
+
+def test_letters_that_share_bytes_are_found_in_each_case(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("\u0440\u0450", encoding="utf-8")
+
+    assert spelling.Word("\u0420\u0400").may_stand_in(path)
 
 
 @pytest.mark.parametrize("told", ["R\\u0055NE", "r\\u0075ne", "R\\u0075n\\u0065", "\\u0072une"])
@@ -272,7 +285,7 @@ def test_the_bytes_hide_nothing_that_reading_finds(
     data: st.DataObject,
 ) -> None:
     strings = [with_junk(as_json(text, style).encode("utf-8", "surrogatepass"), junk) for text in texts]
-    lines = [json.dumps(user(f"u{n}", "Q")).encode().replace(b'"Q"', told) for n, told in enumerate(strings)]
+    lines = [json.dumps(gemini(f"u{n}", "Q")).encode().replace(b'"Q"', told) for n, told in enumerate(strings)]
     path = write_session(header(), *(line + b"\n" for line in lines))
     text = data.draw(st.sampled_from(texts))
     start, end = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 8))

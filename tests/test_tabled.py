@@ -139,6 +139,16 @@ def test_tables_and_listing_have_the_same_rows(ws: Workspace, write_session: Wri
     assert [row for row, _ in ws.ledgers()] == ws.sessions(hidden=True)
 
 
+@pytest.mark.parametrize(("said", "state"), [("", "empty"), (" ", "empty"), ("x", "ok"), ("x" * 300, "ok")])
+def test_an_answer_alone_is_a_talk_where_it_says_something(
+    ws: Workspace, write_session: Write, said: str, state: str
+) -> None:
+    compact = json.dumps(gemini("g1", said), separators=(",", ":")).encode()
+    write_session(header(), compact + b"\n")
+
+    assert [row.state for row in ws.sessions(hidden=True)] == [state]
+
+
 def test_an_older_file_is_one_object(ws: Workspace, write_session: Write) -> None:
     old = header() | {"messages": [user("u", "x"), gemini("g", "y", tokens=TOKENS, toolCalls=[CALL])]}
     write_session(json.dumps(old, indent=1).encode(), name="session-2026-05-01T10-00-aa11bb22.json")
@@ -202,6 +212,8 @@ LINES = st.sampled_from(
         at(11)[:-1] + at(12),
         b'{"$set":{"lastUpdated":""}}\n',
         b'{"$set":{"lastUpdated":7}}\n',
+        b'{"$set":{"lastUpdated":"2026\0"}}\n',
+        b'{"$set":{"lastUpdated":"2026\xff"}}\n',
         to_bytes(header(lastUpdated="2026-05-20T10:00:00.000Z")),
         to_bytes(user("u1", "Why?")),
         to_bytes({"$rewindTo": "u1"}),
