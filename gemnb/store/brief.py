@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from gemnb.store import codec
-from gemnb.store.typed import typed_records
+from gemnb.store.typed import messages_in, typed_records
 
 LONG = 200
 """Bytes; a longer content of the model's holds something, whatever it is."""
@@ -99,11 +99,8 @@ def brief_records(lines: Iterable[bytes], *, salvage: bool) -> Iterator[Any]:
 
     def other(line: bytes) -> Brief:
         record = decode_other(line)
-        if record.id is not None:
-            _settle(record)
-        elif messages := (record.update or record).messages:
-            for told in messages:
-                _settle(told)
+        for told in messages_in(record):
+            _settle(told)
         return record
 
     return typed_records(lines, message=message, other=other, whole=_shortened, salvage=salvage)

@@ -64,7 +64,6 @@ def fold(
         into: go on with this fold, which is changed.
     """
     found = into or Fold()
-    live, known = found.live, found.known
     fresh_header = False
     for record in records:
         if isinstance(record, Damage):
@@ -75,12 +74,7 @@ def fold(
         elif record.id is not None:
             if found.sketched:
                 found.sketched = False
-            # as `_put` does, without a call: half of all records come by here
-            id = record.id
-            earlier = known.get(id)
-            if earlier is not None:
-                codec.restore(record, earlier)
-            live[id] = known[id] = record
+            _put(found.live, record, found.known)
         elif record.update is not None:
             _merge(found, record.update)
             if record.update.raw is not None and record.update.raw.get("memoryScratchpad") is not None:

@@ -34,6 +34,8 @@ MAKERS = (
 )
 """The code that a row and a ledger come from."""
 READING = "Reading sessions"
+AHEAD = timedelta(days=1)
+"""A time that is this much later than now is no mistake: clocks differ."""
 SETTLED_NS = 2_000_000_000
 """A file that changed this shortly before it was read may change again without a new time: it is not remembered."""
 
@@ -213,7 +215,7 @@ def unreadable(path: Path, why: str) -> SessionInfo:
 def in_time(row: SessionInfo, status: os.stat_result, now: datetime) -> SessionInfo:
     """`row`, with the file's own time in the place of a last update that lies in the future."""
     told = row.last_updated
-    if told is None or told <= now or told <= now + timedelta(days=1):
+    if told is None or told - now <= AHEAD:
         return row
     note = f"its lastUpdated ({told:%Y-%m-%d}) lies in the future; the file's own time stands in"
     return replace(row, last_updated=datetime.fromtimestamp(status.st_mtime, told.tzinfo), time_note=note)

@@ -13,7 +13,7 @@ from gemnb.model.measures import Made, measured
 from gemnb.model.records import LARGEST_COUNT, JsonObject, MessageContent, parts_of, text_of
 from gemnb.model.talk import has_other_part
 from gemnb.store import codec
-from gemnb.store.typed import typed_records
+from gemnb.store.typed import messages_in, typed_records
 
 C = TypeVar("C")
 Kind = Literal["user", "gemini", "info", "error", "warning"]
@@ -131,9 +131,8 @@ def tabled_records(lines: Iterable[bytes], *, salvage: bool, calls: bool = False
 
     def other(line: bytes) -> Any:
         record = decode_other(line)
-        if told := (record,) if record.id is not None else (record.update or record).messages:
-            for one in told:
-                settle(one)
+        for told in messages_in(record):
+            settle(told)
         return record
 
     def whole(line: codec.Line) -> Odd:

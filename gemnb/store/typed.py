@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -36,29 +36,34 @@ def typed_records(
         salvage: see `parse_lines`.
     """
     offset = 0
-    time_only = None
+    held = b""
     for number, line in enumerate(lines, start=1):
+        plain = line.startswith(MESSAGE)
+        if not plain and _TIME_ONLY(line):
+            held = line
+            offset += len(line)
+            continue
+        told: Iterable[Any]
         try:
-            if line.startswith(MESSAGE):
-                record = message(line)
-            elif _TIME_ONLY(line):
-                time_only = line
-                offset += len(line)
-                continue
-            else:
-                if time_only:
-                    yield other(time_only)
-                    time_only = None
-                record = other(line)
+            told = (message(line) if plain else other(line),)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if time_only:  # there may be another time on the line
-                yield other(time_only)
-                time_only = None
-            if not line.isspace():
-                for value in parse_line(line, number=number, offset=offset, salvage=salvage):
-                    yield value if isinstance(value, Damage) else whole(codec.line_of(value))
-        else:
-            yield record
+            told = _odd(line, number, offset, whole=whole, salvage=salvage)
+            plain = False
+        if held and not plain:  # there may be another time on this line
+            yield other(held)
+            held = b""
+        yield from told
         offset += len(line)
-    if time_only:
-        yield other(time_only)
+    if held:
+        yield other(held)
+
+
+def _odd(line: bytes, number: int, offset: int, *, whole: Callable[[codec.Line], Any], salvage: bool) -> Iterator[Any]:
+    if not line.isspace():
+        for value in parse_line(line, number=number, offset=offset, salvage=salvage):
+            yield value if isinstance(value, Damage) else whole(codec.line_of(value))
+
+
+def messages_in(record: Any) -> Sequence[Any]:
+    """The messages that `record` tells: itself, or those of an update or a header."""
+    return (record,) if record.id is not None else (record.update or record).messages or ()
