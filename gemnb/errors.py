@@ -22,6 +22,7 @@ GemnbError
 ├── MemoryFileError              MEMORY_FILE
 │   └── MomentaryFactError       MOMENTARY_FACT
 ├── FrameError                   INVALID_FRAME_ARGUMENT
+├── SearchError                  INVALID_SEARCH_ARGUMENT
 ├── ExportError                  EXPORT_FAILED
 ├── OutputError                  TOOL_OUTPUT
 └── ToolError                    INVALID_TOOL
@@ -225,6 +226,12 @@ class FrameError(GemnbError):
     """A frame was asked for something that it cannot give (an unknown zone, column or source)."""
 
     code = "INVALID_FRAME_ARGUMENT"
+
+
+class SearchError(GemnbError):
+    """A search was asked to look where nothing can be looked for."""
+
+    code = "INVALID_SEARCH_ARGUMENT"
 
 
 class ExportError(GemnbError):

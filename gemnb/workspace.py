@@ -11,7 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from gemnb.cleanup import Cleanup
-from gemnb.errors import CheckpointError, GemnbWarning, NoChatError, NoKeyError, NoSessionsError, OtherProjectError
+from gemnb.errors import (
+    CheckpointError,
+    GemnbWarning,
+    NoChatError,
+    NoKeyError,
+    NoSessionsError,
+    OtherProjectError,
+    SearchError,
+)
 from gemnb.model.ledger import Ledger
 from gemnb.model.progress import Progress
 from gemnb.model.session import Session, SessionInfo
@@ -84,7 +92,6 @@ class Workspace:
         self._projects = Projects(home)
         self.index = index or Index(index_file(), version=rows_version())
         """What listings read of files that did not change since; `index.on = False` reads them all."""
-        """What earlier searches found out about the files."""
         self.store = self._store(lambda: folders or self._projects.folders(root))
         self._folders = folders
         self._talks = Talks(
@@ -338,9 +345,14 @@ class Workspace:
             hidden: also in sessions that a listing does not show.
             limit: the most hits.
 
+        Raises:
+            SearchError: `projects` is another word.
+
         >>> [hit.after for hit in ws.search("old surveys")]
         [', then stop for today.']
         """
+        if projects not in ("current", "all"):
+            raise SearchError(f'There are no projects {projects!r} to search: give "current" or "all".')
         every = projects == "all"
         stores = [self._store(partial(_only, p.folder)) for p in self.projects()] if every else [self.store]
         rows = [row for store in stores for row in store.list(hidden=hidden) if row.state != "unreadable"]

@@ -161,6 +161,7 @@ RAISED = {
     "MemoryFileError": "ws.memory().apply(9)",
     "MomentaryFactError": "ws.memory().add('The build is red today')",
     "FrameError": "gemnb.usage_df(ws, by=['colour'])",
+    "SearchError": "ws.search('rivers', projects='mine')",
     "ExportError": "ws.resume(19).export('talk.doc')",
     "ToolError": "setattr(ws.resume(19), 'tools', [lambda: 1])",
     "UsageMistake": "parse('sessions', 'delet 2')",

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from support import SID, TALK, gemini, header, user
 
 import gemnb
+from gemnb.errors import SearchError
 from gemnb.model.session import SessionInfo
 from gemnb.services import search as searching
 from gemnb.services import spelling
@@ -143,6 +144,12 @@ def test_what_was_typed_as_it_was_sent_is_one_hit(ws: gemnb.Workspace, write_ses
     write_session(header(summary="-"), user("u1", "rivers", displayContent=[{"text": "rivers"}]))
 
     assert [hit.message_id for hit in ws.search("rivers")] == ["u1"]
+
+
+@pytest.mark.parametrize("projects", ["here", "All", None])
+def test_where_nothing_can_be_searched_is_told(ws: gemnb.Workspace, projects: Any) -> None:
+    with pytest.raises(SearchError, match='give "current" or "all"'):
+        ws.search("rivers", projects=projects)
 
 
 def spelled(text: str) -> bytes:
