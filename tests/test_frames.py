@@ -204,6 +204,22 @@ def test_a_session_in_numbers(ws: gemnb.Workspace, write_session: Write) -> None
     assert (tool["error"], tool["duration_s"]) == ("no", 2.0)
 
 
+@pytest.mark.parametrize(
+    ("response", "display", "error"),
+    [({"error": "no"}, "shown", "no"), ({"error": None}, "shown", "shown"), ({"output": "x"}, None, None)],
+)
+def test_what_went_wrong_with_a_call(
+    ws: gemnb.Workspace, write_session: Write, response: Any, display: str | None, error: str | None
+) -> None:
+    result = [{"functionResponse": {"response": response}}]
+    call = {"id": "c", "name": "ls", "status": "error", "args": {}, "result": result, "resultDisplay": display}
+    write_session(header(), *TALK, gemini("g2", "y", toolCalls=[call]))
+
+    (told,) = gemnb.tool_calls_df(ws)["error"]
+
+    assert told == error if error else pd.isna(told)
+
+
 def test_all_projects(ws: gemnb.Workspace, write_session: Write, home: Path, monkeypatch: Any) -> None:
     write_session(header(), *TALK)
     (home / ".gemini/tmp/other/chats").mkdir(parents=True)

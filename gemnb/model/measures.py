@@ -67,6 +67,6 @@ def _error(call: Made) -> str | None:
     for part in call.result if isinstance(call.result, list) else [call.result]:
         response = part.get("functionResponse", {}) if isinstance(part, dict) else {}
         told = response.get("response") if isinstance(response, dict) else None
-        if isinstance(told, dict) and "error" in told:
+        if isinstance(told, dict) and told.get("error") is not None:
             return str(told["error"])
     return call.result_display if call.status == "error" and isinstance(call.result_display, str) else None
